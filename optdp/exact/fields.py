@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import math
+import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import Field, dataclass, is_dataclass
@@ -14,6 +15,7 @@ from dataclasses import fields as dataclass_fields
 from difflib import get_close_matches
 from fractions import Fraction
 from functools import reduce
+from numbers import Integral, Real
 from operator import or_
 from pathlib import Path
 from types import NoneType
@@ -303,6 +305,49 @@ def sound(name: str, value: Any, kind: Any) -> Any:
     return require.integer(name, value, low=int(within.low), high=int(within.high)) if kind is int else value
 
 
+def whole(name: str, value: Any, kind: Any) -> Any:
+    """As `sound`, and tuples of numbers are checked too, bools, and of which class other values are."""
+    inner, within = get_args(kind)[:2] if get_origin(kind) is Annotated else (kind, Within())
+    inner = within.kind or inner
+    parts = get_args(inner)
+    if get_origin(inner) is tuple and parts[0] in (int, float):
+        return _several(name, value, parts[0], within)
+    kinds = parts or (inner,)
+    if all(hasattr(one, "read") or one in (NoneType, bool) for one in kinds) and not isinstance(value, kinds):
+        names = " or ".join("None" if one is NoneType else one.__name__ for one in kinds)
+        raise TypeError(f"{name} = {value!r} is not allowed: {name} must be of the type {names}")
+    return sound(name, value, kind)
+
+
+def _several(name: str, values: Any, kind: type, within: Within) -> tuple[Any, ...]:
+    if kind is int:
+        low, high, allowed = (
+            within.low,
+            within.high,
+            f"integers in [{_short(int(within.low))}, {_short(int(within.high))}]",
+        )
+    else:
+        low, high = max(within.low, -sys.float_info.max), min(within.high, sys.float_info.max)
+        allowed = f"finite numbers in [{within.low:g}, {within.high:g}]"
+    told = f"{name} are not allowed: they must be {within.least} to {within.most} {allowed}"
+    given = tuple(values)
+    if any(each is bool or not issubclass(each, Integral if kind is int else Real) for each in set(map(type, given))):
+        raise TypeError(told)
+    made = tuple(map(kind, given))
+    if not within.least <= len(made) <= within.most or not all(low <= v <= high for v in made):
+        raise ValueError(told)
+    return made
+
+
+def settle(made: Any, check: Callable[[str, Any, Any], Any]) -> None:
+    """Check the fields of a new value by their annotations, each with `check`, and keep them in the form that it gives."""
+    kinds: dict[str, Any] = {}
+    with suppress(NameError):  # a class inside a function, whose annotations nobody else can read
+        kinds = hints(type(made))
+    for name, value in list(vars(made).items()):
+        object.__setattr__(made, name, check(name, value, kinds.get(name)))
+
+
 class Tagged:
     """A value with the JSON form {"type": tag, ...}: frozen dataclasses that a root class reads back by their tag.
 
@@ -321,11 +366,7 @@ class Tagged:
             enter(cls._known, cls.tag, cls, repr(cls.tag))
 
     def __post_init__(self) -> None:
-        kinds: dict[str, Any] = {}
-        with suppress(NameError):  # a class inside a function, whose annotations nobody else can read
-            kinds = hints(type(self))
-        for name, value in list(vars(self).items()):
-            object.__setattr__(self, name, sound(name, value, kinds.get(name)))
+        settle(self, sound)
 
     def to_dict(self) -> dict[str, Any]:
         """JSON form, exact."""

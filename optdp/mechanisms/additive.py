@@ -16,7 +16,6 @@ import math
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
-from itertools import accumulate
 from typing import Annotated, Any
 
 import numpy as np
@@ -60,7 +59,7 @@ from optdp.problem import (
     Quantile,
     WorstCase,
 )
-from optdp.problem.privacy import mu_between
+from optdp.problem.privacy import Sensitivity, mu_between
 
 #: Weights add up to less than 2^124: what the alias table can draw from. Numbers of weights that a file may have.
 TOTAL = LIMB * LIMB
@@ -103,40 +102,27 @@ class AdditiveMechanism(StairNoise):
 
     exact = True
     domain: Line | Integers
-    sensitivity: float
+    sensitivity: Sensitivity
     n: Annotated[int, Within(1, LENGTH)]
     weights: Annotated[tuple[int, ...], Within(0, TOTAL, 1, LENGTH)]
     atom: Annotated[int, Within(0, TOTAL)] = 0
     tail: Annotated[tuple[int, ...], Within(0, TOTAL)] = ()
-    decay: Annotated[int, Within(0, LIMB)] = 0
+    decay: Annotated[int, Within(0, LIMB - 1)] = 0
     eps: Number = 0.0
-    notion: Annotated[Privacy | None, Within()] = field(default=None, metadata=OPTIONAL)
+    notion: Privacy | None = field(default=None, metadata=OPTIONAL)
     bins: bool = field(default=False, metadata=OPTIONAL)
 
     def __post_init__(self) -> None:
-        if self.notion is not None and not isinstance(self.notion, Privacy):
-            raise TypeError(
-                f"notion = {self.notion!r} is not allowed: it must be a privacy notion such as optdp.GDP(1.0)"
-            )
-        if not isinstance(self.domain, Line | Integers):
-            raise TypeError(f"domain = {self.domain!r} is not allowed: it must be an optdp.Line() or optdp.Integers()")
-        object.__setattr__(self, "sensitivity", require.real("sensitivity", self.sensitivity, low=1e-150, high=1e150))
+        super().__post_init__()
         object.__setattr__(self, "eps", require.exact_epsilon(self.eps, zero=True))
-        require.integer("n", self.n, low=1, high=LENGTH)
         if self.discrete and self.n != self.sensitivity:
             raise ValueError(f"n = {self.n} is not allowed: on the integers it must be the sensitivity")
-        if not isinstance(self.bins, bool):
-            raise TypeError(f"bins = {self.bins!r} is not allowed: it must be True or False")
         if self.discrete and self.bins:
             raise ValueError("bins = True is not allowed on the integers: cells are the integers themselves")
         if self.discrete and self.atom:
             raise ValueError("atom is not allowed on the integers: it belongs to weights[0]")
-        for name, numbers in (("weights", self.weights), ("atom", (self.atom,)), ("tail", self.tail)):
-            if any(not isinstance(w, int) or w < 0 for w in numbers):
-                raise ValueError(f"{name} must be integers >= 0")
-        if not self.weights or len(self.tail) not in (0, self.n) or not 0 <= self.decay < LIMB:
-            lengths = f"weights must not be empty, tail must have 0 or n = {self.n} entries"
-            raise ValueError(f"{lengths}, and decay be below 2^62")
+        if len(self.tail) not in (0, self.n):
+            raise ValueError(f"tail is not allowed: it must have 0 or n = {self.n} entries")
         if self.tail and self.decay > SLOWEST:
             raise ValueError("decay is not allowed: where there is a tail, it must be at most 2^62 - 2^46")
         if not 0 < self.total < TOTAL:
@@ -574,21 +560,15 @@ class AdditiveMechanism(StairNoise):
         return Fraction(cells) * self.step**q / self.total
 
     def _sampled_value(self, law: Any) -> tuple[float, float]:
-        cells = np.arange(len(self.weights))
-        mass = self._twice * self.masses
         if self.discrete:
-            value = float(mass @ law(cells * 1.0))
+            value = float((self._twice * self.masses) @ law(np.arange(len(self.weights)) * 1.0))
             return value * (1 - 1e-12), value * (1 + 1e-12)
-        h = float(self.step)
-        middle = cells + float(self._middle)
-        low_up, high_up = law.integral_bracket((middle + 0.5) * h)
-        low_down, high_down = law.integral_bracket(np.maximum(middle - 0.5, 0.0) * h)
-        low, high = (low_up - high_down) / h, (high_up - low_down) / h
-        if not self.bins:
-            low[0], high[0] = low_up[0] * 2 / h, high_up[0] * 2 / h
+        ends, heights = self._law.pieces()
+        low, high = law.integral_bracket(ends)
+        below, above = (2 * float(heights @ part) for part in (low[1:] - high[:-1], high[1:] - low[:-1]))
         zero = float(law(0.0)) * self.atom_mass
-        scale = float(law.integral(np.asarray(self.noise_radius()))) / h * 1e-15
-        return float(mass @ low) * (1 - 1e-12) - scale + zero, float(mass @ high) * (1 + 1e-12) + scale + zero
+        scale = float(law.integral(np.asarray(self.noise_radius()))) / float(self.step) * 1e-15
+        return below * (1 - 1e-12) - scale + zero, above * (1 + 1e-12) + scale + zero
 
     def _integrated_value(self, law: Any, share: float) -> arb:
         """For a loss known through its integral I, which is nondecreasing: E L(|Z + D|) for any |D| <= share (|Z| + 3 h)."""
@@ -725,7 +705,7 @@ def largest_around(values: list[int], reach: int) -> list[int]:
     """
     block = 2 * reach + 1
     padded = [0] * reach + values + [0] * (reach + -(len(values) + 2 * reach) % block)
-    starts = range(0, len(padded), block)
-    up = [v for i in starts for v in accumulate(padded[i : i + block], max)]
-    down = [v for i in starts for v in [*accumulate(padded[i : i + block][::-1], max)][::-1]]
+    blocks = np.array(padded, dtype=object).reshape(-1, block)
+    up = np.maximum.accumulate(blocks, axis=1).reshape(-1).tolist()
+    down = np.maximum.accumulate(blocks[:, ::-1], axis=1)[:, ::-1].reshape(-1).tolist()
     return [max(down[i], up[i + block - 1]) for i in range(len(values))]

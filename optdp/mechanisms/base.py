@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike
 
 from optdp import files, hooks
 from optdp.exact import Check, FieldError, Fields, Number, Seed, enclosures, work, written
-from optdp.exact.fields import enter, load
+from optdp.exact.fields import enter, load, settle, whole
 from optdp.problem import LDP, Alphabet, Circle, Interval, LossLike, Objective, Privacy, Problem, Squared, as_loss
 
 if TYPE_CHECKING:
@@ -66,6 +66,9 @@ class Mechanism(ABC):
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         enter(Mechanism._registry, cls.__name__, cls, f"mechanism {cls.__name__}")
+
+    def __post_init__(self) -> None:
+        settle(self, whole)
 
     # --- what an author writes
 

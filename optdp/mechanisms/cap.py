@@ -45,15 +45,12 @@ class CapMechanism(UnbiasedVectors):
 
     exact = True
     domain: Annotated[Any, Within(kind=Sphere | Ball)]
-    height: Annotated[float, Within(0.0, 1.0)]
+    height: Annotated[float, Within(0.0, 1.0, open_high=True)]
     coins: Annotated[int, Within(1, COINS - 1)]
     step: float
 
     def __post_init__(self) -> None:
-        if not isinstance(self.domain, Sphere | Ball):
-            raise TypeError(f"domain = {self.domain!r} is not allowed: it must be an optdp.Sphere or an optdp.Ball")
-        require.real("height", self.height, low=0.0, high=1 - 2.0**-53)
-        require.integer("coins", self.coins, low=1, high=COINS - 1)
+        super().__post_init__()
         step = power_of_two(self.step)
         with ctx.workprec(PRECISION):
             if not _mean(self.dim, self.height, self.coins) > 0:

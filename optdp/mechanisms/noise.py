@@ -280,11 +280,6 @@ class OnLattice(ProvenNoise):
         inputs, rng = self.domain.check(x), as_rng(rng)
         return in_blocks(lambda part: added(part, self._places(part.size, rng), self.step), inputs)
 
-    def _refuse_others(self) -> None:
-        """**Raises** TypeError unless inputs are from the line."""
-        if not isinstance(self.domain, Line):
-            raise TypeError(f"domain = {self.domain!r} is not allowed: it must be an optdp.Line()")
-
 
 class NormalNoise(AdditiveNoise):
     """Noise that is normal, or made from what is."""

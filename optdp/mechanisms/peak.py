@@ -29,6 +29,7 @@ from optdp.exact.sampling import BITS
 from optdp.mechanisms.base import asked_for
 from optdp.mechanisms.noise import ProvenNoise, StairNoise, Stairs
 from optdp.problem import ApproxDP, Divergence, Line, LossLike, Privacy
+from optdp.problem.privacy import Sensitivity
 
 #: b is a multiple of 2^-FALL; integers in files have at most HUGE bits; steps of the peak; periods that are summed one by one.
 FALL, HUGE, STEPS, PERIODS = 512, 2000, 2000, 64
@@ -49,34 +50,22 @@ class PeakNoise(StairNoise, ProvenNoise):
 
     exact = True
     domain: Line
-    sensitivity: float
-    grid: Annotated[int, Within(-HUGE, HUGE)]
+    sensitivity: Sensitivity
+    grid: Annotated[int, Within(-600, 1020)]
     ends: Annotated[tuple[int, ...], Within(0, 2**HUGE, 1, STEPS)]
     heights: Annotated[tuple[int, ...], Within(1, 2**HUGE, 1, STEPS)]
     plateau: Annotated[int, Within(1, 2**HUGE)]
     decay: Annotated[int, Within(1, 2**FALL)]
-    notion: Annotated[Privacy | None, Within()] = field(default=None, metadata=OPTIONAL)
+    notion: Privacy | None = field(default=None, metadata=OPTIONAL)
 
     def __post_init__(self) -> None:
-        if not isinstance(self.domain, Line):
-            raise TypeError(f"domain = {self.domain!r} is not allowed: it must be an optdp.Line()")
-        if self.notion is not None and not isinstance(self.notion, Privacy):
-            raise TypeError(
-                f"notion = {self.notion!r} is not allowed: it must be a privacy notion such as optdp.RDP(16, 32)"
-            )
-        object.__setattr__(self, "sensitivity", require.real("sensitivity", self.sensitivity, low=1e-150, high=1e150))
-        require.integer("grid", self.grid, low=-600, high=1020)
-        for name, numbers in (("ends", self.ends), ("heights", self.heights)):
-            if any(not isinstance(x, int) or not 0 <= x <= 2**HUGE for x in numbers):
-                raise ValueError(f"{name} must be integers >= 0 of at most {HUGE} bits")
-        if not 1 <= len(self.ends) == len(self.heights) <= STEPS:
-            raise ValueError(f"ends and heights must have the same length, 1 to {STEPS}")
+        super().__post_init__()
+        if len(self.ends) != len(self.heights):
+            raise ValueError("ends and heights must have the same length")
         if any(a >= b for a, b in itertools.pairwise(self.ends)):
             raise ValueError("ends must be increasing")
-        require.integer("plateau", self.plateau, low=1, high=2**HUGE)
         if any(a < b for a, b in itertools.pairwise((*self.heights, self.plateau))):
             raise ValueError("heights must be nonincreasing, down to the plateau")
-        require.integer("decay", self.decay, low=1, high=2**FALL)
         if Fraction(self.decay, 2**FALL) > Fraction(FLATTEST):
             raise ValueError(f"decay is not allowed: a period must hold at most {FLATTEST:g} of the one before")
 

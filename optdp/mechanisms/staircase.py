@@ -31,6 +31,7 @@ from optdp.exact.sampling import LIMB
 from optdp.mechanisms.base import asked_for
 from optdp.mechanisms.noise import OnLattice, StairNoise, Stairs
 from optdp.problem import ApproxDP, Line, LossLike, Privacy
+from optdp.problem.privacy import Sensitivity
 
 #: A period has between 2^PERIOD and 2^(PERIOD + 1) points; b is a multiple of 2^-FALL.
 PERIOD, FALL = 40, 80
@@ -60,19 +61,15 @@ class LatticeStaircase(StairNoise, OnLattice):
     """
 
     domain: Line
-    sensitivity: float
-    decay: Annotated[int, Within(1, 2**FALL)]
+    sensitivity: Sensitivity
+    decay: Annotated[int, Within(1, 2**FALL - 1)]
     first: Annotated[int, Within(1, 2 ** (PERIOD + 1))]
-    cut: Annotated[int, Within(0, 2**62)] = 0
-    atom: Annotated[int, Within(0, LIMB)] = 0
+    cut: Annotated[int, Within(0, 2**62 - 1)] = 0
+    atom: Annotated[int, Within(0, LIMB - 1)] = 0
 
     def __post_init__(self) -> None:
-        self._refuse_others()
-        object.__setattr__(self, "sensitivity", require.real("sensitivity", self.sensitivity, low=1e-150, high=1e150))
-        require.integer("decay", self.decay, low=1, high=2**FALL - 1)
+        super().__post_init__()
         require.integer("first", self.first, low=1, high=self.period)
-        require.integer("cut", self.cut, low=0, high=2**62 - 1)
-        require.integer("atom", self.atom, low=0, high=LIMB - 1)
         if not math.exp(-require.MAX_EPS) * (1 - 1e-9) <= float(self.fall) <= math.exp(-LEAST) * (1 + 1e-9):
             raise ValueError(f"decay is not allowed: this noise is for eps from {LEAST} to {require.MAX_EPS:g}")
         if self.cut // self.period >= PERIODS:

@@ -30,11 +30,11 @@ import numpy as np
 from flint import ctx
 from numpy.typing import ArrayLike
 
-from optdp.exact import OPTIONAL, Number, Within, enclosures, number, require
+from optdp.exact import OPTIONAL, Number, Within, enclosures, require
 from optdp.mechanisms.baselines.noise import Gaussian, Laplace, Tabulated
 from optdp.mechanisms.noise import NormalNoise
 from optdp.problem import GDP, KL, RDP, ApproxDP, Integers, Line, LossLike, Privacy, Problem, Profile
-from optdp.problem.privacy import Divergence, gauss_tail
+from optdp.problem.privacy import Divergence, Sensitivity, gauss_tail
 
 #: Steps of the bisection for a parameter: to the last bits of a float.
 STEPS = 56
@@ -61,20 +61,14 @@ class GaussianNoise(NormalNoise, Tabulated):
     """
 
     mu: Number
-    sensitivity: float = 1.0
+    sensitivity: Sensitivity = 1.0
     domain: Line | Integers = field(default_factory=Line)
     kind: Literal["gaussian", "discrete"] = "gaussian"
-    order: Number = 1
+    order: Annotated[Number, Within(1.0, 1e4)] = 1
 
     def __post_init__(self) -> None:
-        privacy = GDP(self.mu, self.sensitivity)
-        object.__setattr__(self, "mu", privacy.mu)
-        object.__setattr__(self, "sensitivity", privacy.sensitivity)
-        require.choice("kind", self.kind, ("gaussian", "discrete"))
-        object.__setattr__(self, "order", number(self.order, "order"))
-        require.real("order", float(self.order), low=1.0, high=1e4)
-        if not isinstance(self.domain, Line | Integers):
-            raise TypeError(f"domain = {self.domain!r} is not allowed: it must be an optdp.Line() or optdp.Integers()")
+        super().__post_init__()
+        object.__setattr__(self, "mu", GDP(self.mu, self.sensitivity).mu)
         if self.kind == "discrete" and not self.discrete:
             raise ValueError(f"kind = {self.kind!r} is not allowed on the line: it is noise on the integers")
         if self.discrete and (self.sensitivity != int(self.sensitivity) or self.sigma > WIDEST):
@@ -178,7 +172,7 @@ class CalibratedLaplace(Laplace):
         1.0357
     """
 
-    notion: Annotated[Privacy | None, Within()] = field(default=None, metadata=OPTIONAL)
+    notion: Privacy | None = field(default=None, metadata=OPTIONAL)
 
     def __post_init__(self) -> None:
         super().__post_init__()

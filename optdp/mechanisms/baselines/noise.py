@@ -24,6 +24,7 @@ from optdp.mechanisms.base import Mechanism, quadrature
 from optdp.mechanisms.noise import AdditiveNoise, NormalNoise, StairNoise, Stairs
 from optdp.problem import LDP, ApproxDP, DomainLike, Integers, Interval, Line, as_interval
 from optdp.problem.losses import Absolute, DistanceLoss, LossLike, Squared
+from optdp.problem.privacy import Sensitivity
 
 UNIT = (-1.0, 1.0)
 
@@ -59,7 +60,7 @@ class PublishedNoise(AdditiveNoise):
 
     eps: Number
     target_delta: Number = field(default=0.0, metadata={"saved": "delta"})
-    sensitivity: float = 1.0
+    sensitivity: Sensitivity = 1.0
     domain: Line | Integers | Interval = None  # type: ignore[assignment]
 
     needs_eps: ClassVar[bool] = True
@@ -67,13 +68,13 @@ class PublishedNoise(AdditiveNoise):
     integral: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
+        if self.domain is None:
+            object.__setattr__(self, "domain", Integers() if self.integral else Line())
+        super().__post_init__()
         object.__setattr__(self, "eps", require.exact_epsilon(self.eps, zero=not self.needs_eps))
         object.__setattr__(self, "target_delta", number(self.target_delta, "delta"))
         require.real("delta", self._delta, low=0.0, high=1.0, open_low=self.needs_delta, open_high=True)
-        width = require.real("sensitivity", self.sensitivity, low=1e-150, high=1e150)
-        object.__setattr__(self, "sensitivity", width)
-        if self.domain is None:
-            object.__setattr__(self, "domain", Integers() if self.integral else Line())
+        width = self.sensitivity
         if not isinstance(self.domain, Integers if self.integral else Line | Interval):
             raise TypeError(f"domain = {self.domain!r} is not allowed: this noise is for other numbers")
         if self.integral and (width != int(width) or width > 10**6):
@@ -209,10 +210,6 @@ class Staircase(PublishedStairs):
 
     steps: Literal["abs", "squared"] = "abs"
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        require.choice("steps", self.steps, ("abs", "squared"))
-
     @property
     def gamma(self) -> float:
         """Where in each step the density drops."""
@@ -307,7 +304,7 @@ class Gaussian(NormalNoise, PublishedNoise):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if require.choice("calibration", self.calibration, ("analytic", "classical")) == "classical":
+        if self.calibration == "classical":
             require.epsilon(self._eps)
 
     @classmethod
@@ -521,9 +518,8 @@ class LatticeNoise(Mechanism):
     clamped: bool = False
 
     def __post_init__(self) -> None:
-        if not isinstance(self.noise, IntegerNoise):
-            raise TypeError("noise is not allowed: it must be noise on the integers")
         object.__setattr__(self, "domain", as_interval(self.domain, "a lattice"))
+        super().__post_init__()
 
     @property
     def steps(self) -> int:
