@@ -10,6 +10,7 @@ import json
 import math
 import numbers
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -188,3 +189,13 @@ def next_float(q: Fraction) -> float:
     """The least float that is larger."""
     near = float(q)
     return near if Fraction(near) > q else math.nextafter(near, math.inf)
+
+
+def border(holds: Callable[[float], bool], low: float, high: float, width: float = 0.0) -> tuple[float, float]:
+    """(a place where `holds`, one where it does not), at most `width` apart, or neighbouring floats: by bisection.
+
+    **Arguments:** `low`: where it holds; `high`: where it does not.
+    """
+    while high - low > width and low < (middle := (low + high) / 2) < high:
+        low, high = (middle, high) if holds(middle) else (low, middle)
+    return low, high

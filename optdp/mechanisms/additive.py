@@ -38,7 +38,7 @@ from optdp.exact import (
     show,
     work,
 )
-from optdp.exact.numbers import below
+from optdp.exact.numbers import below, border
 from optdp.exact.pairs import Pair
 from optdp.exact.sampling import LIMB
 from optdp.mechanisms.base import asked_for
@@ -352,15 +352,11 @@ class AdditiveMechanism(StairNoise):
     def eps_at(self, delta: float = 0.0) -> float:
         """An eps, at most 1e-9 above the smallest, for which the noise is (eps, delta)-private; inf if there is none up to 30."""
         delta = require.real("delta", delta, low=0.0, high=1.0, open_high=True)
-        low, high = 0.0, require.MAX_EPS
         if self.delta(0.0) <= delta:
             return 0.0
-        if self.delta(high) > delta:
+        if self.delta(require.MAX_EPS) > delta:
             return float("inf")
-        while high - low > 1e-9:
-            middle = (low + high) / 2
-            low, high = (low, middle) if self.delta(middle) <= delta else (middle, high)
-        return high
+        return border(lambda eps: self.delta(eps) > delta, 0.0, require.MAX_EPS, 1e-9)[1]
 
     def guarantee(self) -> Privacy | None:
         """The `notion`, if it is kept; else the smallest eps with delta = 0, or delta at the mechanism's `eps`.

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 from optdp.closed_forms.cube import best_signs, moment, share, threshold
 from optdp.exact import Check, Number, Seed, Within, as_rng, coin, enclosures, require
 from optdp.exact.sampling import BITS, LIMB, tossed
-from optdp.mechanisms.directions import PRECISIONS, Digits
+from optdp.mechanisms.directions import PRECISIONS, Digits, below
 from optdp.mechanisms.unbiased_vectors import COINS, UnbiasedVectors, coins_below, cubic, odds_above
 from optdp.problem import Box, LossLike, Objective, WorstCase
 
@@ -192,16 +192,7 @@ class SignMechanism(UnbiasedVectors):
         toss = rng.integers(0, LIMB, size=count)
         out = toss < whole
         for i in np.flatnonzero(np.abs(toss - whole) <= 1024).tolist():
-            digits = Digits(int(toss[i]), BITS)
-            for bits in PRECISIONS:
-                digits = digits.more(rng, bits)
-                with ctx.workprec(bits + 64):
-                    bar = chance()
-                    if digits.ball() < bar or digits.ball() >= bar:
-                        out[i] = bool(digits.ball() < bar)
-                        break
-            else:
-                raise RuntimeError("a random number could not be told from a threshold")
+            out[i] = below(Digits(int(toss[i]), BITS), chance, rng)
         return out
 
     @staticmethod

@@ -31,13 +31,12 @@ from flint import ctx
 from numpy.typing import ArrayLike
 
 from optdp.exact import OPTIONAL, Number, Within, enclosures, require
+from optdp.exact.numbers import border
 from optdp.mechanisms.baselines.noise import Gaussian, Laplace, Tabulated
 from optdp.mechanisms.noise import NormalNoise
 from optdp.problem import GDP, KL, RDP, ApproxDP, Integers, Line, LossLike, Privacy, Problem, Profile
 from optdp.problem.privacy import Divergence, Sensitivity, gauss_tail
 
-#: Steps of the bisection for a parameter: to the last bits of a float.
-STEPS = 56
 #: The largest standard deviation on the integers.
 WIDEST = 10**6
 #: The least eps of noise that is summed up step by step.
@@ -194,12 +193,7 @@ def largest(keeps: Callable[[float], bool], high: float, least: float = 0.0) -> 
         if low == least:
             return None
         low, high = max(low / 2, least), low
-    for _ in range(STEPS):
-        middle = (low + high) / 2
-        if not low < middle < high:
-            break
-        low, high = (middle, high) if keeps(middle) else (low, middle)
-    return low
+    return border(keeps, low, high)[0]
 
 
 def laplace(notion: Divergence) -> CalibratedLaplace | None:

@@ -20,6 +20,7 @@ from flint import arb, ctx
 from numpy.typing import ArrayLike
 
 from optdp.exact import Number, Seed, as_rng, enclosures, number, require
+from optdp.exact.numbers import border
 from optdp.mechanisms.base import Mechanism, quadrature
 from optdp.mechanisms.noise import AdditiveNoise, NormalNoise, StairNoise, Stairs
 from optdp.problem import LDP, ApproxDP, DomainLike, Integers, Interval, Line, as_interval
@@ -341,8 +342,7 @@ class Gaussian(NormalNoise, PublishedNoise):
             low = high / 2
             while private(low):
                 low /= 2
-            while low < (middle := (low + high) / 2) < high:
-                low, high = (low, middle) if private(middle) else (middle, high)
+            _, high = border(lambda s: not private(s), low, high)
         return math.nextafter(high * self.sensitivity, math.inf) if self.sensitivity != 1 else high
 
     def sample(self, shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray:
@@ -491,11 +491,7 @@ class DiscreteGaussian(IntegerNoise):
         high = Gaussian(self.eps, self.target_delta, self.sensitivity).sigma * 1.01 + 0.1
         while not private(high):
             high *= 1.1
-        low = high / 4
-        for _ in range(48):
-            middle = (low + high) / 2
-            low, high = (low, middle) if private(middle) else (middle, high)
-        return high
+        return border(lambda sigma: not private(sigma), high / 4, high, 1e-14 * high)[1]
 
     @cached_property
     def _half(self) -> np.ndarray:

@@ -11,6 +11,7 @@ from flint import ctx
 from numpy.typing import ArrayLike
 
 from optdp.exact import Check, Log, Number, Seed, Within, as_rng, enclosures, require
+from optdp.exact.numbers import border
 from optdp.mechanisms.base import Mechanism
 from optdp.mechanisms.baselines.unbiased import hybrid, piecewise, pm_opt
 from optdp.mechanisms.cap import CapMechanism
@@ -188,11 +189,7 @@ def _height(eps: float, dim: int) -> float:
 
     second = 0.0
     if low < 1 and holds(low):
-        high = 1 - 2.0**-40
-        for _ in range(60):
-            middle = (low + high) / 2
-            low, high = (middle, high) if holds(middle) else (low, middle)
-        second = low
+        second, _ = border(holds, low, 1 - 2.0**-40)
     return min(max(first, second), 1 - 2.0**-40)
 
 
