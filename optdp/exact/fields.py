@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import math
-import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import Field, dataclass, is_dataclass
@@ -320,21 +319,18 @@ def whole(name: str, value: Any, kind: Any) -> Any:
 
 
 def _several(name: str, values: Any, kind: type, within: Within) -> tuple[Any, ...]:
-    if kind is int:
-        low, high, allowed = (
-            within.low,
-            within.high,
-            f"integers in [{_short(int(within.low))}, {_short(int(within.high))}]",
-        )
-    else:
-        low, high = max(within.low, -sys.float_info.max), min(within.high, sys.float_info.max)
-        allowed = f"finite numbers in [{within.low:g}, {within.high:g}]"
-    told = f"{name} are not allowed: they must be {within.least} to {within.most} {allowed}"
+    exact = kind is int
+    bounds = f"{_short(int(within.low))}, {_short(int(within.high))}" if exact else f"{within.low:g}, {within.high:g}"
+    entries = "integers" if exact else "finite numbers"
+    told = f"{name} are not allowed: they must be {within.least} to {within.most} {entries} in [{bounds}]"
     given = tuple(values)
-    if any(each is bool or not issubclass(each, Integral if kind is int else Real) for each in set(map(type, given))):
+    types = set(map(type, given))
+    if any(each is bool or not issubclass(each, Integral if exact else Real) for each in types):
         raise TypeError(told)
-    made = tuple(map(kind, given))
-    if not within.least <= len(made) <= within.most or not all(low <= v <= high for v in made):
+    made = given if types == {kind} else tuple(map(kind, given))
+    if not within.least <= len(made) <= within.most or not (exact or all(map(math.isfinite, made))):
+        raise ValueError(told)
+    if made and not within.low <= min(made) <= max(made) <= within.high:
         raise ValueError(told)
     return made
 

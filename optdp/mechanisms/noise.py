@@ -173,23 +173,23 @@ class Stairs:
         self.above = np.append(np.cumsum(self.masses[::-1])[::-1], 0.0) + further * unit  # P(Z > end)
         self.above[0] = (1 - atom) / 2
 
-    def _first(self, far: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """(repetitions, the place before them) of places at these distances from 0."""
+    def _first(self, far: np.ndarray) -> tuple[Any, np.ndarray]:
+        """(by what masses are less than at first, the place there) for places at these distances from 0."""
         if not self.fall:
-            return np.zeros(far.shape), far
+            return 1.0, far
         times = np.maximum(np.floor((far - self.start) / self.width), 0.0)
-        return times, np.minimum(far - times * self.width, self.ends[-1])
+        return self.fall**times, np.minimum(far - times * self.width, self.ends[-1])
 
     def density(self, far: np.ndarray) -> np.ndarray:
         """At these distances from 0."""
-        times, near = self._first(far)
+        less, near = self._first(far)
         step = np.minimum(np.searchsorted(self.ends[1:], near, side="right"), self.heights.size - 1)
-        return np.where(near <= self.ends[-1], self.heights[step] * self.fall**times, 0.0)
+        return np.where(near <= self.ends[-1], self.heights[step] * less, 0.0)
 
     def beyond(self, far: np.ndarray) -> np.ndarray:
         """P(Z > far)."""
-        times, near = self._first(far)
-        return np.asarray(np.interp(near, self.ends, self.above) * self.fall**times)
+        less, near = self._first(far)
+        return np.asarray(np.interp(near, self.ends, self.above) * less)
 
     def reach(self, tail: np.ndarray) -> np.ndarray:
         """The least distance that is exceeded on one side with a probability of at most `tail`."""
