@@ -27,20 +27,14 @@ logging.getLogger("optdp").addHandler(logging.NullHandler())
 _HOME = {
     name: module
     for module, names in {
-        "optdp.problem.problem": ("Problem",),
-        "optdp.problem.privacy": ("GDP", "KL", "LDP", "LIP", "RDP", "ApproxDP", "Curve", "Privacy", "Profile"),
-        "optdp.problem.domains": (
-            "Alphabet", "Ball", "Box", "Circle", "Domain", "Integers", "Interval", "Line", "OneHot", "Sphere",
+        "optdp.problem": (
+            "GDP", "KL", "LDP", "LIP", "RDP", "Additive", "AffineWindow", "AllMechanisms", "Alphabet", "ApproxDP", "At",
+            "Average", "Ball", "BayesRisk", "Box", "Circle", "Composite", "Constraint", "Curve", "Density", "DistanceLoss",
+            "Distances", "Domain", "Family", "Graph", "Integers", "Interval", "Line", "Loss", "Metric", "MetricLDP",
+            "OneHot", "Outputs", "Piecewise", "Points", "Prior", "Privacy", "Problem", "Profile", "Quantile", "Sphere",
+            "Unbiased", "WorstCase",
         ),
-        "optdp.problem.metrics": ("Distances", "Graph", "Metric", "MetricLDP", "Points"),
-        "optdp.problem.losses": (
-            "CustomLoss", "DistanceLoss", "Huber", "Loss", "PairLoss", "Pieces", "Pinball", "Power", "Threshold",
-        ),
-        "optdp.problem.objectives": ("At", "Average", "BayesRisk", "Quantile", "WorstCase"),
-        "optdp.problem.priors": ("Prior",),
-        "optdp.problem.density": ("Density",),
-        "optdp.problem.families": ("Additive", "AffineWindow", "AllMechanisms", "Composite", "Family", "Piecewise"),
-        "optdp.problem.constraints": ("Constraint", "Outputs", "Unbiased"),
+        "optdp.problem.losses": ("CustomLoss", "Huber", "PairLoss", "Pieces", "Pinball", "Power", "Threshold"),
         "optdp.exact.numbers": ("log",),
         "optdp.mechanisms.base": ("Mechanism",),
         "optdp.mechanisms.additive": ("AdditiveMechanism",),
@@ -109,18 +103,7 @@ if TYPE_CHECKING:
     from optdp.mechanisms.base import Mechanism
     from optdp.problem.constraints import Constraint, Outputs, Unbiased
     from optdp.problem.density import Density
-    from optdp.problem.domains import (
-        Alphabet,
-        Ball,
-        Box,
-        Circle,
-        Domain,
-        Integers,
-        Interval,
-        Line,
-        OneHot,
-        Sphere,
-    )  # fmt: skip
+    from optdp.problem.domains import Alphabet, Ball, Box, Circle, Domain, Integers, Interval, Line, OneHot, Sphere
     from optdp.problem.families import Additive, AffineWindow, AllMechanisms, Composite, Family, Piecewise
     from optdp.problem.losses import CustomLoss, DistanceLoss, Huber, Loss, PairLoss, Pieces, Pinball, Power, Threshold
     from optdp.problem.metrics import Distances, Graph, Metric, MetricLDP, Points

@@ -236,10 +236,10 @@ def test_the_best_certificate_is_that_of_the_closed_form_and_changes_of_it_prove
     for wrong in (replace(found, fall=0.5), replace(found, rounding="nodes"), replace(found, multipliers=(1.0,))):
         assert wrong.bound(problem).value < value * (1 - 1e-3)
     whole = optdp.Problem(optdp.KL(0.5, 2.0), optdp.Integers(), optdp.Threshold(1.0), optdp.Additive())
-    for wrong, reason in ((replace(found, fall=1.0), "fall in"), (replace(found, fall=-0.1), "fall in"),
-                          (replace(found, rounding="cells"), "rounding must be to nodes")):  # fmt: skip
-        with pytest.raises(Refusal, match=reason):
-            wrong.bound(problem)
+    for wrong, reason in (({"fall": 1.0}, r"number in \[0, 1\)"), ({"fall": -0.1}, r"number in \[0, 1\)"),
+                          ({"rounding": "cells"}, "one of 'nodes', 'bins'")):  # fmt: skip
+        with pytest.raises(ValueError, match=reason):
+            replace(found, **wrong)
     with pytest.raises(Refusal, match="rounding must be to nodes"):
         replace(found, n=2, multipliers=(0.1, 0.1)).bound(whole)
 

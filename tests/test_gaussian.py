@@ -56,7 +56,6 @@ def fits(places, law):
 def coarse(monkeypatch):
     """sigma is 4096 to 8192 steps, stretches are 64 to 128, and floats do not know where between two points N lies."""
     monkeypatch.setattr(gaussian, "FINE", 12)
-    monkeypatch.setattr(gaussian, "COARSE", 2)
     monkeypatch.setattr(gaussian, "DOUBT", 2.0**56)
 
 
@@ -81,7 +80,6 @@ def test_draws_have_the_law_of_the_rounded_gaussian(coarse, sensitivity, mu):
 def test_what_is_decided_with_digits_has_the_same_law(monkeypatch):
     """With floats never trusted, and on a lattice so coarse that the place between two points matters."""
     monkeypatch.setattr(gaussian, "FINE", 4)
-    monkeypatch.setattr(gaussian, "COARSE", 0)
     monkeypatch.setattr(gaussian, "STRETCHES", 4)
     monkeypatch.setattr(gaussian, "LAST", 12)
     monkeypatch.setattr(gaussian, "FALL", Fraction(99, 100))
@@ -127,7 +125,6 @@ def test_floats_are_nearer_than_what_they_may_decide(sensitivity, mu, seed):
 def test_what_the_coarse_law_keeps_is_not_said_to_be_broken(monkeypatch):
     """sigma is 16 to 32 steps: the law itself keeps a little more than the Gaussian, and half-lines as sent say how much."""
     monkeypatch.setattr(gaussian, "FINE", 4)
-    monkeypatch.setattr(gaussian, "COARSE", 0)
     for mu in (0.5, 1.0, 2.0):
         noise = LatticeGaussian(LINE, 1.0, mu)
         m, s = noise._apart(1.0), noise._steps()

@@ -11,7 +11,7 @@ from scipy.stats import chisquare
 
 import optdp
 from optdp.certificates.base import Refusal
-from optdp.mechanisms.metric_circle import MetricCircleMechanism
+from optdp.mechanisms.metric_line import MetricCircleMechanism
 
 CIRCLE = optdp.Circle(3.0, -1.0)
 

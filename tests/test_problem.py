@@ -43,11 +43,11 @@ def priors(draw):
 
 
 PRIVACY = st.one_of(
-    st.builds(optdp.LDP, EPS, st.booleans()),
+    st.builds(optdp.LDP, EPS, ideal=st.booleans()),
     st.builds(
         optdp.ApproxDP, EPS, st.one_of(st.floats(0, 0.99), st.fractions(0, Fraction(99, 100))), st.floats(0.1, 10)
     ),
-    st.builds(optdp.LIP, EPS, priors(), st.booleans(), st.booleans()),
+    st.builds(optdp.LIP, EPS, priors(), st.booleans(), ideal=st.booleans()),
 )
 DOMAIN = st.one_of(
     st.builds(lambda a, w: optdp.Interval(a, a + w), st.floats(-1e6, 1e6), st.floats(1e-3, 1e6)),
@@ -343,11 +343,15 @@ SMALL = st.sampled_from(
     [0.5, 1.0, 1.5, 2.0, Fraction(1, 2), Fraction(3, 2), Log(Fraction(2)), Log(Fraction(3)), Log(Fraction(9))]
 )
 NOTION = st.one_of(
-    st.builds(optdp.LDP, SMALL, st.booleans()),
+    st.builds(optdp.LDP, SMALL, ideal=st.booleans()),
     st.builds(
-        optdp.ApproxDP, SMALL, st.sampled_from([0.0, 0.1, Fraction(1, 10)]), st.sampled_from([0.5, 1.0]), st.booleans()
+        optdp.ApproxDP,
+        SMALL,
+        st.sampled_from([0.0, 0.1, Fraction(1, 10)]),
+        st.sampled_from([0.5, 1.0]),
+        ideal=st.booleans(),
     ),
-    st.builds(optdp.LIP, SMALL, st.sampled_from([HALVES, THIRDS]), st.booleans(), st.booleans()),
+    st.builds(optdp.LIP, SMALL, st.sampled_from([HALVES, THIRDS]), st.booleans(), ideal=st.booleans()),
 )
 
 

@@ -196,8 +196,6 @@ class AdditiveCertificate(Certificate):
         shifts = [m.shift for m in self.multipliers]
         named = [m.eps for m in self.multipliers if m.eps is not None]
         places = {(m.shift, m.eps) for m in self.multipliers}
-        if self.rounding not in ("nodes", "bins") or not 1 <= self.n <= POINTS:
-            return f"n must be in 1..{POINTS}, and the rounding to nodes or bins"
         if len(places) != len(shifts) or any(not 1 <= s <= self.n for s in shifts):
             return f"shifts must be distinct at each eps, and in 1..{self.n}"
         if any(not 0 <= float(eps) <= MAX_EPS for eps in named):

@@ -1,7 +1,6 @@
 """What every certificate does: prove a lower bound for the problem that it is handed, or refuse."""
 
 import importlib
-import math
 from dataclasses import dataclass
 from typing import Annotated, NoReturn, Self
 
@@ -67,8 +66,6 @@ class Threshold(Certificate):
         raise NotImplementedError(f"{type(self).__name__} proves nothing")
 
     def _check(self, problem: Problem) -> None:
-        if not 0 <= self.threshold < math.inf:
-            self._refuse("the threshold must be a finite number >= 0")
         if self.threshold > 0 and not self.holds(problem):
             self._refuse(f"the threshold {show(self.threshold)} is too high for this problem")
 

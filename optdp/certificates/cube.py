@@ -59,7 +59,7 @@ class CubeCertificate(Certificate):
             self._refuse("it is for unbiased mechanisms on the cube [-1, 1]^d")
         if not isinstance(objective, WorstCase) or objective.loss.exponent != 2:
             self._refuse("it is for the worst case of the squared error")
-        if len(self.slopes) != len(self.weights) or min((self.fourth, *self.weights)) < 0 or not self.gain > 0:
+        if len(self.slopes) != len(self.weights) or min(self.weights, default=0) < 0 or not self.gain > 0:
             self._refuse("there must be one multiplier >= 0 for each inequality, and a gain > 0")
         if not all(0 < s <= 64 for s in self.slopes):
             self._refuse("slopes must lie in (0, 64]")

@@ -84,7 +84,7 @@ class DivergenceCertificate(Certificate):
     reference: Annotated[tuple[float, ...], Within(0.0, least=1, most=POINTS)]
     level: Annotated[float, Within(0.0)]
     rounding: Literal["nodes", "bins"] = field(default="nodes", metadata=OPTIONAL)
-    fall: Annotated[float, Within(0.0, 1.0)] = field(default=0.0, metadata=OPTIONAL)
+    fall: Annotated[float, Within(0.0, 1.0, open_high=True)] = field(default=0.0, metadata=OPTIONAL)
     kl: bool = field(default=False, metadata=OPTIONAL)
 
     def bound(self, problem: Problem) -> Bound:
@@ -108,10 +108,9 @@ class DivergenceCertificate(Certificate):
         if len(self.multipliers) != self.n or size <= self.n or (size + 5 * self.n) * shifts > MOST:
             told = f"there must be {self.n} multipliers, and between {self.n} and {POINTS} points of the reference"
             self._refuse(told)
-        known = np.isfinite([*self.reference, *self.multipliers, self.level]).all() and 0 <= self.fall < 1
+        known = np.isfinite([*self.reference, *self.multipliers]).all()
         if not known or min(*self.reference, self.multipliers[-1]) <= 0:
-            told = "the reference and the last multiplier must be positive, all numbers finite, and fall in [0, 1)"
-            self._refuse(told)
+            self._refuse("the reference and the last multiplier must be positive, and all numbers finite")
         with ctx.workprec(BITS):
             value = self._ball(problem)
             found = scaled(problem, value) if value.is_finite() else 0.0

@@ -56,8 +56,6 @@ class FrequencyCertificate(Certificate):
         averaged = isinstance(objective, Average) and objective.prior == "uniform"
         if not (averaged or isinstance(objective, WorstCase)) or objective.loss.exponent != 2:
             self._refuse("it is for the worst case or the uniform average of the squared error")
-        if not 0 <= self.multiplier <= LARGEST:
-            self._refuse(f"the multiplier must be a number in [0, {LARGEST:g}]")
         d, ratio, a = domain.d, enclosures.exp_above(privacy.eps, 200), Fraction(self.multiplier)
         rho = concentration(ratio, d, best_size(ratio, d))
         value = 2 * a * (1 - Fraction(1, d)) + Fraction(1, d) - a * a * (rho - Fraction(1, d)) - 1

@@ -42,6 +42,7 @@ from flint import arb, ctx
 from optdp.certificates.additive import not_noise
 from optdp.certificates.base import Bound, Certificate
 from optdp.exact import Within, enclosures
+from optdp.exact.numbers import border
 from optdp.problem import RDP, Line, Problem
 
 #: Working precision in bits: moments are raised to the power of the order.
@@ -56,7 +57,7 @@ class PeakCertificate(Certificate):
     """
 
     tag = "peak"
-    level: Annotated[float, Within(0.0, 1.0)]
+    level: Annotated[float, Within(0.0, 1.0, open_low=True, open_high=True)]
 
     def bound(self, problem: Problem) -> Bound:
         privacy: Any = problem.privacy
@@ -67,8 +68,6 @@ class PeakCertificate(Certificate):
         loss = problem.objective.loss
         if loss.exponent is None or not loss.convex:
             self._refuse("the loss must be a power, of degree at least 1")
-        if not 0 < self.level < 1:
-            self._refuse("the level must lie between 0 and 1")
         with ctx.workprec(BITS):
             spent = self._multipliers(privacy, enclosures.ball(loss.exponent))
             value = (arb(self.level) - spent) * enclosures.ball(privacy.sensitivity) ** enclosures.ball(loss.exponent)
@@ -100,17 +99,13 @@ class PeakCertificate(Certificate):
         a, q = float(privacy.alpha), float(problem.objective.loss.exponent)
         share = 1 / (a + (a - 1) / q)
 
-        def excess(logarithm: float) -> float:
-            """log(Lam/(share v)), which grows with v."""
+        def small(logarithm: float) -> bool:
+            """Whether Lam < share v: their ratio grows with v."""
             with ctx.workprec(BITS):
                 try:
                     spent = cls(math.exp(logarithm))._multipliers(privacy, arb(q))
                 except ValueError:  # too wide
-                    return math.inf
-                return float((spent / (arb(share) * arb(logarithm).exp())).log().mid())
+                    return False
+                return bool(spent < arb(share) * arb(logarithm).exp())
 
-        low, high = -700.0, 0.0
-        for _ in range(80):
-            middle = (low + high) / 2
-            low, high = (middle, high) if excess(middle) < 0 else (low, middle)
-        return cls(math.exp(low))
+        return cls(math.exp(border(small, -700.0, 0.0)[0]))

@@ -34,8 +34,6 @@ class QuantileCertificate(Certificate):
         objective = problem.objective
         if not isinstance(objective, Quantile):
             self._refuse("the objective must be a quantile of the error")
-        if not 0 <= self.limit < math.inf:
-            self._refuse("the limit must be a finite number >= 0")
         if isinstance(self.proof, QuantileCertificate):
             self._refuse("its proof must be one about a probability")
         if self.limit == 0:

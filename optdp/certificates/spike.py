@@ -45,6 +45,7 @@ from typing import Annotated, Any
 from optdp.certificates.additive import by_pairs, not_additive
 from optdp.certificates.base import Bound, Certificate
 from optdp.exact import Within, enclosures, show
+from optdp.exact.numbers import border
 from optdp.problem import Integers, Problem
 
 
@@ -64,8 +65,6 @@ class SpikeCertificate(Certificate):
             self._refuse(reason)
         if problem.objective.loss.exponent not in (1.0, 2.0):
             self._refuse("it is for the losses abs and squared")
-        if not 0 <= self.width <= 0.25:
-            self._refuse("the width must be between 0 and 1/4")
         if self.width and not self.holds(problem):
             self._refuse(f"the width {show(self.width)} is too large for this problem")
         q = int(problem.objective.loss.exponent)
@@ -94,10 +93,7 @@ class SpikeCertificate(Certificate):
     @classmethod
     def best(cls, problem: Problem) -> SpikeCertificate:
         """The certificate with the largest width that can be proven, by bisection."""
-        low, high = 0.0, 0.25
-        while low < (middle := (low + high) / 2) < high:
-            low, high = (middle, high) if cls(middle).holds(problem) else (low, middle)
-        return cls(low)
+        return cls(border(lambda width: cls(width).holds(problem), 0.0, 0.25)[0])
 
 
 def _sums(w: Fraction, n: int, q: int) -> tuple[Fraction, Fraction, Fraction]:

@@ -26,6 +26,7 @@ from flint import arb, ctx
 from optdp.certificates.additive import not_additive
 from optdp.certificates.base import Bound, Threshold
 from optdp.exact import enclosures
+from optdp.exact.numbers import border
 from optdp.problem import Integers, Line, Problem
 
 
@@ -54,9 +55,7 @@ class StaircaseCertificate(Threshold):
         low, high = 0.0, privacy.sensitivity**problem.objective.loss.exponent
         while cls(high).holds(problem):
             low, high = high, 2 * high
-        while low < (middle := (low + high) / 2) < high:
-            low, high = (middle, high) if cls(middle).holds(problem) else (low, middle)
-        return cls(low)
+        return cls(border(lambda threshold: cls(threshold).holds(problem), low, high)[0])
 
     def first_step(self, problem: Problem) -> float:
         """Where G changes sign, in sensitivities: at the optimum, where the staircase's first step ends."""

@@ -18,7 +18,6 @@ from typing import Any
 
 import sympy as sp
 
-from optdp.exact.enclosures import at_most
 from optdp.problem import LDP, AllMechanisms, Interval, Problem, WorstCase
 
 eps = sp.Symbol("eps", positive=True)
@@ -89,13 +88,19 @@ def abs_prior(e: Any) -> list[tuple[Any, Any, Any]]:
 
 def optimum(problem: Problem) -> sp.Expr | None:
     """The closed form of a problem's optimum, where one is proven: all mechanisms, worst-case absolute or squared error."""
-    privacy, domain, power = problem.privacy, problem.domain, problem.loss.exponent
-    asked = isinstance(problem.family, AllMechanisms) and isinstance(problem.objective, WorstCase)
-    if not asked or not isinstance(privacy, LDP) or not isinstance(domain, Interval) or power not in (1.0, 2.0):
+    power, at = problem.loss.exponent, of_kernels(problem)
+    if at is None or power not in (1.0, 2.0):
         return None
-    if any(c.tag != "outputs" for c in problem.constraints) or not at_most(privacy.eps, 2.0):
-        return None
-    assert problem.outputs is not None
     limit, value = (_ABS_LIMIT, abs_value) if power == 1 else (math.log(3 + 2 * math.sqrt(2)), squared_value)
-    free = problem.outputs[0] <= domain.lower and domain.upper <= problem.outputs[1]
-    return value(domain.exact_width) if free and float(privacy.eps) < limit - 1e-9 else None
+    return value(problem.domain.exact_width) if at < limit - 1e-9 else None
+
+
+def of_kernels(problem: Problem) -> float | None:
+    """eps, if the least worst case over all eps-LDP mechanisms on an interval is asked for, with outputs anywhere in it."""
+    domain, outputs = problem.domain, problem.outputs
+    asked = isinstance(problem.family, AllMechanisms) and isinstance(problem.objective, WorstCase)
+    if not asked or not isinstance(problem.privacy, LDP) or not isinstance(domain, Interval):
+        return None
+    if any(c.tag != "outputs" for c in problem.constraints) or outputs is None:
+        return None
+    return float(problem.privacy.eps) if outputs[0] <= domain.lower and domain.upper <= outputs[1] else None

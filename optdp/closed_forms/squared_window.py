@@ -20,9 +20,10 @@ from typing import Any
 import sympy as sp
 from flint import arb, ctx
 
+from optdp.closed_forms.kernel import of_kernels
 from optdp.exact import Number, enclosures
 from optdp.exact.enclosures import PRECISION, ball
-from optdp.problem import LDP, AllMechanisms, Interval, Problem, WorstCase
+from optdp.problem import Problem
 
 eps = sp.Symbol("eps", positive=True)
 
@@ -96,12 +97,7 @@ def with_middle(e: Any, log: Any) -> Any:
 
 def optimum(problem: Problem) -> sp.Expr | None:
     """The least worst-case squared error over all eps-LDP mechanisms on an interval, between the two limits."""
-    domain, objective = problem.domain, problem.objective
-    if not isinstance(problem.privacy, LDP) or not isinstance(domain, Interval) or not isinstance(objective, WorstCase):
+    at = of_kernels(problem)
+    if at is None or problem.loss.exponent != 2.0 or not LIMIT_ONE <= at <= LIMIT_TWO:
         return None
-    asked = isinstance(problem.family, AllMechanisms) and objective.loss.exponent == 2.0
-    if not asked or any(c.tag != "outputs" for c in problem.constraints):
-        return None
-    assert problem.outputs is not None
-    free = problem.outputs[0] <= domain.lower and domain.upper <= problem.outputs[1]
-    return windows_value(domain.exact_width) if free and LIMIT_ONE <= float(problem.privacy.eps) <= LIMIT_TWO else None
+    return windows_value(problem.domain.exact_width)

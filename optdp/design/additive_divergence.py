@@ -28,7 +28,7 @@ from optdp.design import additive_narrow, additive_peak
 from optdp.design.additive import JUMPY, aligned, as_weights, coarsest, in_bins, jumps_of, moved_in, sized
 from optdp.design.registry import Run, register
 from optdp.exact import require
-from optdp.exact.numbers import Number
+from optdp.exact.numbers import Number, border
 from optdp.exact.sampling import LIMB
 from optdp.mechanisms.additive import AdditiveMechanism
 from optdp.mechanisms.peak import PeakNoise
@@ -202,10 +202,7 @@ class _Task:
         low, high = 0.0, 1.0
         while spare(high) > 0 and high < 512:
             low, high = high, 2 * high
-        for _ in range(60):
-            middle = (low + high) / 2
-            low, high = (middle, high) if spare(middle) > 0 else (low, middle)
-        return low
+        return border(lambda at: spare(at) > 0, low, high)[0]
 
     def steepest(self, multipliers: np.ndarray, level: float, cost: float) -> float:
         """That of the largest ratio which the certificate takes: masses less than a sensitivity apart are as if equal."""

@@ -29,9 +29,8 @@ from optdp.exact import Number, enclosures, require
 from optdp.mechanisms.frequency import AffineOracle, SubsetOracle, prime_at_least
 from optdp.problem import LDP, Average, OneHot, Problem, Unbiased, WorstCase, listed
 from optdp.solution import Solution
-from optdp.solvers.conic import solved
+from optdp.solvers.conic import set_program, solved
 from optdp.solvers.lp import SolverFailure
-from optdp.solvers.set_program import set_program
 
 METHODS = ("auto", "plain")
 #: The plain program has 2^d sets of d categories.
@@ -138,7 +137,7 @@ def affine(eps: Number, domain: OneHot, near: int) -> AffineOracle:
 
 
 def build_model(problem: Problem) -> Any:
-    """The plain program: see `optdp.solvers.set_program`. **Raises** ValueError for more than 10 categories."""
+    """The plain program: see `optdp.solvers.conic.set_program`. **Raises** ValueError for more than 10 categories."""
     d = problem.domain.d
     if d > PLAIN:
         raise ValueError(

@@ -1,7 +1,7 @@
 """The best mechanism with metric privacy on a circle, d = the shorter arc: a density that falls exponentially with the arc.
 
 That nothing is better is proven in `optdp.certificates.metric_circle`, in closed form. The mechanism
-(`optdp.mechanisms.metric_circle`) has outputs on a grid, falls by 1 + eps h from step to step, and is as good but for a share of
+(`optdp.mechanisms.metric_line`) has outputs on a grid, falls by 1 + eps h from step to step, and is as good but for a share of
 about eps h: steps are halved until that is less than what is asked for.
 """
 
@@ -11,7 +11,7 @@ from typing import Any
 
 from optdp.certificates.metric_circle import certify
 from optdp.design.registry import Run, register
-from optdp.mechanisms.metric_circle import STEPS, MetricCircleMechanism
+from optdp.mechanisms.metric_line import STEPS, MetricCircleMechanism
 from optdp.problem import AllMechanisms, Apart, Circle, MetricLDP, Problem, WorstCase
 from optdp.solution import Solution
 

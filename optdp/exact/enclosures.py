@@ -5,7 +5,6 @@ logarithms) is enclosed by Arb balls (python-flint); an inequality counts only w
 """
 
 import math
-import sys
 from fractions import Fraction
 
 from flint import arb, ctx, fmpq
@@ -108,22 +107,23 @@ def upper(enclosure: arb) -> Fraction:
 def round_down(number: Fraction | arb) -> float:
     """The largest float that is not above `number` (for a ball: not above its lower end)."""
     exact = number if isinstance(number, Fraction) else lower(number)
-    nearest = _nearest(exact)
-    return nearest if Fraction(nearest) <= exact else math.nextafter(nearest, -math.inf)
+    near = nearest(exact)
+    return near if near <= exact else math.nextafter(near, -math.inf)
 
 
 def round_up(number: Fraction | arb) -> float:
     """The smallest float that is not below `number` (for a ball: not below its upper end)."""
     exact = number if isinstance(number, Fraction) else upper(number)
-    nearest = _nearest(exact)
-    return nearest if Fraction(nearest) >= exact else math.nextafter(nearest, math.inf)
+    near = nearest(exact)
+    return near if near >= exact else math.nextafter(near, math.inf)
 
 
-def _nearest(exact: Fraction) -> float:
+def nearest(exact: Fraction) -> float:
+    """The nearest float; infinite beyond the largest."""
     try:
         return float(exact)
     except OverflowError:
-        return sys.float_info.max if exact > 0 else -sys.float_info.max
+        return math.inf if exact > 0 else -math.inf
 
 
 def log_above(ratio: Fraction) -> float:

@@ -8,18 +8,20 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import Field, dataclass, is_dataclass
 from dataclasses import fields as dataclass_fields
 from difflib import get_close_matches
 from fractions import Fraction
 from functools import reduce
+from numbers import Integral, Real
 from operator import or_
 from pathlib import Path
 from types import NoneType
 from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar, get_args, get_origin, get_type_hints
 
 from optdp import files
-from optdp.exact import work
+from optdp.exact import require, work
 from optdp.exact.numbers import Log, Number, encode, number
 
 Item = TypeVar("Item")
@@ -39,9 +41,10 @@ class FieldError(ValueError):
 
 @dataclass(frozen=True)
 class Within:
-    """What a file may hold in a field `Annotated[type, Within(...)]`: numbers in [low, high], `least` to `most` entries.
+    """What a field `Annotated[type, Within(...)]` may hold: numbers in [low, high], `least` to `most` entries.
 
-    `kind`: the type as which the field is read, if another; `words`: strings that may stand in its place.
+    `open_low`, `open_high`: whether the ends are left out; `kind`: the type as which the field is read from a file, if another;
+    `words`: strings that may stand in its place there.
     """
 
     low: float = -math.inf
@@ -50,6 +53,8 @@ class Within:
     most: int = LONGEST
     kind: Any = None
     words: tuple[str, ...] = ()
+    open_low: bool = False
+    open_high: bool = False
 
 
 #: Metadata of a dataclass field that is written only where it differs from its default, and of one that is not written
@@ -283,11 +288,67 @@ def enter(known: dict[str, type[Any]], name: str, made: type[Any], shown: str) -
     known[name] = made
 
 
+def sound(name: str, value: Any, kind: Any) -> Any:
+    """The argument `value` of a field with the annotation `kind`, checked and in the one form in which it is kept.
+
+    Numbers with limits are, and strings of a `Literal`; others stay as they are.
+    """
+    if get_origin(kind) is Literal:
+        return require.choice(name, value, get_args(kind))
+    if get_origin(kind) is not Annotated:
+        return value
+    kind, within = get_args(kind)[:2]
+    if kind == Number or kind is float:
+        read, ends = require.exact if kind == Number else require.real, (within.open_low, within.open_high)
+        return read(name, value, low=within.low, high=within.high, open_low=ends[0], open_high=ends[1])
+    return require.integer(name, value, low=int(within.low), high=int(within.high)) if kind is int else value
+
+
+def whole(name: str, value: Any, kind: Any) -> Any:
+    """As `sound`, and tuples of numbers are checked too, bools, and of which class other values are."""
+    inner, within = get_args(kind)[:2] if get_origin(kind) is Annotated else (kind, Within())
+    inner = within.kind or inner
+    parts = get_args(inner)
+    if get_origin(inner) is tuple and parts[0] in (int, float):
+        return _several(name, value, parts[0], within)
+    kinds = parts or (inner,)
+    if all(hasattr(one, "read") or one in (NoneType, bool) for one in kinds) and not isinstance(value, kinds):
+        names = " or ".join("None" if one is NoneType else one.__name__ for one in kinds)
+        raise TypeError(f"{name} = {value!r} is not allowed: {name} must be of the type {names}")
+    return sound(name, value, kind)
+
+
+def _several(name: str, values: Any, kind: type, within: Within) -> tuple[Any, ...]:
+    exact = kind is int
+    bounds = f"{_short(int(within.low))}, {_short(int(within.high))}" if exact else f"{within.low:g}, {within.high:g}"
+    entries = "integers" if exact else "finite numbers"
+    told = f"{name} are not allowed: they must be {within.least} to {within.most} {entries} in [{bounds}]"
+    given = tuple(values)
+    types = set(map(type, given))
+    if any(each is bool or not issubclass(each, Integral if exact else Real) for each in types):
+        raise TypeError(told)
+    made = given if types == {kind} else tuple(map(kind, given))
+    if not within.least <= len(made) <= within.most or not (exact or all(map(math.isfinite, made))):
+        raise ValueError(told)
+    if made and not within.low <= min(made) <= max(made) <= within.high:
+        raise ValueError(told)
+    return made
+
+
+def settle(made: Any, check: Callable[[str, Any, Any], Any]) -> None:
+    """Check the fields of a new value by their annotations, each with `check`, and keep them in the form that it gives."""
+    kinds: dict[str, Any] = {}
+    with suppress(NameError):  # a class inside a function, whose annotations nobody else can read
+        kinds = hints(type(made))
+    for name, value in list(vars(made).items()):
+        object.__setattr__(made, name, check(name, value, kinds.get(name)))
+
+
 class Tagged:
     """A value with the JSON form {"type": tag, ...}: frozen dataclasses that a root class reads back by their tag.
 
-    A root is declared with `class Privacy(Tagged, root=True)`; its subclasses set `tag`. Their fields are read by their types
-    (`Fields.into`); one whose fields have other forms defines `to_dict` and `_read`.
+    A root is declared with `class Privacy(Tagged, root=True)`; its subclasses set `tag`. Their fields are checked and read by
+    their annotations (`sound`, `Fields.into`); one whose fields have other forms defines `__post_init__`, `to_dict` and `_read`.
     """
 
     tag: ClassVar[str] = ""
@@ -299,6 +360,9 @@ class Tagged:
             cls._known = {}
         if "tag" in cls.__dict__ and cls.tag:
             enter(cls._known, cls.tag, cls, repr(cls.tag))
+
+    def __post_init__(self) -> None:
+        settle(self, sound)
 
     def to_dict(self) -> dict[str, Any]:
         """JSON form, exact."""

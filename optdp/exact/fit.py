@@ -13,9 +13,10 @@ from functools import cache
 from heapq import heappop, heappush
 
 import numpy as np
-from flint import arb, ctx
+from flint import arb, ctx, fmpq_mat
 
 from optdp.exact import enclosures, polynomial
+from optdp.exact.sweep import exact, horner
 
 Rows = list[list[Fraction]]
 
@@ -68,15 +69,12 @@ def _unit_piece(q: float, ratio: Fraction) -> tuple[list[Fraction], Fraction] | 
     row = _interpolated(nodes, values)
     row = [Fraction(round(c * 2**160), 2**160) for c in row]
     row[0] += 1 - sum(row)
-    if not polynomial.nonnegative([k * c for k, c in enumerate(row)][1:], Fraction(1), ratio):
+    if not polynomial.nonnegative(polynomial.slope(row), Fraction(1), ratio):
         return None
     worst, count, order = arb(0), 64, 12
     for i in range(count):  # the difference as a Taylor polynomial around the middle of each part
         low, middle, half = 1 + b * i / count, 1 + b * (2 * i + 1) / (2 * count), b / (2 * count)
-        m, h, own = enclosures.ball(middle), enclosures.ball(half), list(row)
-        for j in range(len(own) - 1):
-            for k in range(len(own) - 2, j - 1, -1):
-                own[k] += middle * own[k + 1]
+        m, h, own = enclosures.ball(middle), enclosures.ball(half), polynomial.moved(row, middle)
         total, term = arb(0), m**exponent
         for j in range(order):
             total += abs((enclosures.ball(own[j]) if j < len(own) else arb(0)) - term) * h**j
@@ -96,19 +94,11 @@ def _cut(value: arb, bits: int) -> Fraction:
 
 
 def _interpolated(points: Sequence[Fraction], values: Sequence[Fraction]) -> list[Fraction]:
-    """The polynomial through the points, by divided differences."""
-    table = list(values)
-    for j in range(1, len(points)):
-        for i in range(len(points) - 1, j - 1, -1):
-            table[i] = (table[i] - table[i - 1]) / (points[i] - points[i - j])
-    row = [Fraction(0)]
-    for point, c in zip(reversed(points), reversed(table), strict=True):
-        longer = [Fraction(0), *row]
-        for k, a in enumerate(row):
-            longer[k] -= point * a
-        longer[0] += c
-        row = longer
-    return row[: len(points)]
+    """The polynomial through the points, exactly."""
+    size = len(points)
+    powers = fmpq_mat(size, size, [exact(point) ** k for point in points for k in range(size)])
+    found = powers.solve(fmpq_mat(size, 1, list(map(exact, values)))).entries()
+    return [Fraction(int(c.p), int(c.q)) for c in found]
 
 
 def sampled(
@@ -154,19 +144,19 @@ def sampled(
         else:
             start, step = Fraction(float(grid[a])), Fraction(float(grid[b])) - Fraction(float(grid[a]))
             local = [Fraction(c) / step**k for k, c in enumerate(row.tolist())]
-            rows.append(_moved(local, -start))
+            rows.append(polynomial.moved(local, -start))
             shifts.append(Fraction(shift))
     ends = [*breaks[1:], Fraction(float(grid[-1]))]
     order = range(len(rows) - 1, -1, -1) if below else range(len(rows))
     last: Fraction | None = None  # the value that the neighbour begins (ends) with
     for i in order:
-        inner, outer = _at(rows[i], breaks[i]), _at(rows[i], ends[i])
+        inner, outer = horner(rows[i], breaks[i]), horner(rows[i], ends[i])
         if below:
             rows[i][0] -= shifts[i] if last is None else max(shifts[i], outer - last)
-            last = _at(rows[i], breaks[i])
+            last = horner(rows[i], breaks[i])
         else:
             rows[i][0] += shifts[i] if last is None else max(shifts[i], last - inner)
-            last = _at(rows[i], ends[i])
+            last = horner(rows[i], ends[i])
     return breaks, rows
 
 
@@ -181,9 +171,8 @@ def _fit(values: np.ndarray, a: int, b: int) -> tuple[np.ndarray, float]:
         place = np.round((1 - np.cos(np.pi * np.arange(degree + 1) / degree)) / 2 * (b - a)).astype(int)
         points = [Fraction(int(k), b - a) for k in place]
         row = np.array([float(c) for c in _interpolated(points, [Fraction(float(values[a + k])) for k in place])])
-        if degree > 1 and not polynomial.nonnegative(
-            [k * Fraction(c) for k, c in enumerate(row.tolist())][1:], Fraction(0), Fraction(1)
-        ):
+        rises = polynomial.slope([Fraction(c) for c in row.tolist()])
+        if degree > 1 and not polynomial.nonnegative(rises, Fraction(0), Fraction(1)):
             continue
         error = float(np.abs(np.polynomial.polynomial.polyval(share, row) - values[look]).max())
         if best is None or error < best[1]:
@@ -202,19 +191,3 @@ def _needed(values: np.ndarray, slack: np.ndarray, noise: float, a: int, b: int,
     bend = float(size @ (degrees * (degrees - 1))) / (8 * (b - a) ** 2)
     rounding = 2.0**-46 * float(size.sum()) + 2.0**-50 * (values.size / (b - a)) * float(size @ degrees)
     return float((np.maximum(over[:-1], over[1:]) + slack[a:b]).max()) + bend + rounding + noise
-
-
-def _moved(row: Sequence[Fraction], by: Fraction) -> list[Fraction]:
-    """Coefficients of p(d + by)."""
-    out = list(row)
-    for j in range(len(out) - 1):
-        for k in range(len(out) - 2, j - 1, -1):
-            out[k] += by * out[k + 1]
-    return out
-
-
-def _at(row: Sequence[Fraction], d: Fraction) -> Fraction:
-    total = Fraction(0)
-    for c in reversed(row):
-        total = total * d + c
-    return total

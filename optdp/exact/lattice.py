@@ -63,14 +63,6 @@ class Lattice:
         return max(self.first * self.step - Fraction(lower), Fraction(upper) - self.last * self.step)
 
 
-def nearest(q: Fraction) -> float:
-    """The nearest float; infinite beyond the largest."""
-    try:
-        return float(q)
-    except OverflowError:
-        return math.inf if q > 0 else -math.inf
-
-
 def dither(index: np.ndarray, offset: Fraction, factor: Fraction, rng: np.random.Generator) -> np.ndarray:
     """One of the two integers around offset + index factor, at random such that its mean is exactly that number.
 

@@ -5,9 +5,12 @@ written p/q; `log(Fraction(3))` is the natural logarithm of 3, so that e^eps = 3
 """
 
 import decimal
+import hashlib
+import json
 import math
 import numbers
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -148,6 +151,12 @@ def _rounded(value: float, digits: int, rounding: str) -> str:
     return f"{float(cut):.{digits}g}"
 
 
+def digest(content: object) -> str:
+    """What stands in statements for content that is too long: a part of the sha256 of its bytes, or of its JSON form."""
+    raw = content if isinstance(content, bytes) else json.dumps(content).encode()
+    return f"with sha256 {hashlib.sha256(raw).hexdigest()[:16]}"
+
+
 def latex(value: Number) -> str:
     """The number in LaTeX."""
     if isinstance(value, Log):
@@ -180,3 +189,13 @@ def next_float(q: Fraction) -> float:
     """The least float that is larger."""
     near = float(q)
     return near if Fraction(near) > q else math.nextafter(near, math.inf)
+
+
+def border(holds: Callable[[float], bool], low: float, high: float, width: float = 0.0) -> tuple[float, float]:
+    """(a place where `holds`, one where it does not), at most `width` apart, or neighbouring floats: by bisection.
+
+    **Arguments:** `low`: where it holds; `high`: where it does not.
+    """
+    while high - low > width and low < (middle := (low + high) / 2) < high:
+        low, high = (middle, high) if holds(middle) else (low, middle)
+    return low, high

@@ -72,17 +72,33 @@ def positive(polynomial: arb_poly) -> bool:
     return proven_everywhere([polynomial], lambda piece: all(c > 0 for c in piece[0]), lambda ends: bool(ends[0] <= 0))
 
 
+def moved(row: Sequence[Fraction], by: Fraction) -> list[Fraction]:
+    """The coefficients of p(d + by), by repeated synthetic division, of the polynomial p with the coefficients `row`."""
+    out = list(row)
+    work.count(len(row) ** 2 * work.rational(work.words(row) / 2 + len(row) * work.words([by]) / 4))
+    for i in range(len(out) - 1):
+        for k in range(len(out) - 2, i - 1, -1):
+            out[k] += by * out[k + 1]
+    return out
+
+
+def slope(row: Sequence[Fraction]) -> list[Fraction]:
+    """The coefficients of the derivative."""
+    return [k * a for k, a in enumerate(row)][1:] or [Fraction(0)]
+
+
+def primitive(row: Sequence[Fraction]) -> tuple[Fraction, ...]:
+    """The coefficients of the integral from 0."""
+    return Fraction(0), *(a / (k + 1) for k, a in enumerate(row))
+
+
 def nonnegative(coefficients: Sequence[Fraction], low: Fraction, high: Fraction | None) -> bool:
     """Whether sum_k c_k d^k is proven >= 0 on [low, high], in exact rationals; `high` None: on [low, infinity).
 
     Without an end it is enough (not necessary) that all derivatives at `low` are >= 0.
     """
     n = len(coefficients)
-    shifted = list(coefficients)  # in powers of (d - low): repeated synthetic division
-    for i in range(len(shifted) - 1):
-        work.count(2 * (n - i) * work.rational(work.words([*shifted, low]) / 2))
-        for k in range(len(shifted) - 2, i - 1, -1):
-            shifted[k] += low * shifted[k + 1]
+    shifted = moved(coefficients, low)
     if high is None:
         return all(c >= 0 for c in shifted)
     work.count(n * work.rational(work.words(shifted) + n * work.words([low, high])))

@@ -2,6 +2,7 @@
 
 import math
 import numbers
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -33,7 +34,7 @@ def real(
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
         raise TypeError(f"{name} = {value!r} is not allowed: {allowed}")
     try:
-        number = float(value)
+        number = float(value) + 0.0  # 0.0 for -0.0
     except OverflowError:  # an integer or a fraction beyond all floats
         raise ValueError(f"{name} is not allowed: {allowed}") from None
     too_low = number <= low if open_low else number < low
@@ -57,6 +58,15 @@ def integer(name: str, value: object, *, low: int, high: int | None = None) -> i
     return number
 
 
+def exact(name: str, value: object, *, low: float = 0.0, **limits: Any) -> Number:
+    """`value` as an exact number (`optdp.exact.numbers`) that is not negative, if its float keeps the limits, as in `real`."""
+    found = number(value, name)
+    real(name, float(found), low=low, **limits)
+    if (found.argument < 1) if isinstance(found, Log) else found < 0:  # its float may be 0
+        raise ValueError(f"{name} = {found!r} is not allowed: {name} must be >= 0")
+    return found
+
+
 def epsilon(value: object, *, zero: bool = False, name: str = "eps") -> float:
     """A privacy parameter epsilon in (0, 30], or [0, 30] if `zero` is allowed, as a float."""
     return real(name, value, low=0.0, high=MAX_EPS, open_low=not zero)
@@ -66,8 +76,7 @@ def exact_epsilon(value: object, *, zero: bool = False, least: float = 0.0) -> N
     """A privacy parameter in (0, 30] (or [0, 30], [least, 30]) as an exact number: a float, Fraction, decimal string or
     `optdp.log`.
     """
-    found = number(value, "eps")
-    real("eps", float(found), low=least, high=MAX_EPS, open_low=not (zero or least))
+    found = exact("eps", value, low=least, high=MAX_EPS, open_low=not (zero or least))
     exactly_zero = found.argument == 1 if isinstance(found, Log) else found == 0
     if float(found) < FAINTEST_EPS and not (zero and exactly_zero):  # its float may be 0, or that of a negative number
         raise ValueError(f"eps is not allowed: above 0 it must be at least {FAINTEST_EPS:g}")

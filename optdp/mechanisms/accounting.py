@@ -21,6 +21,7 @@ import numpy as np
 from flint import arb, ctx
 
 from optdp.exact import Number, enclosures, require
+from optdp.exact.numbers import border
 from optdp.mechanisms.additive import AdditiveMechanism
 from optdp.mechanisms.gaussian import LatticeGaussian
 from optdp.problem.privacy import GDP, ApproxDP, gauss_tail
@@ -45,11 +46,9 @@ def gaussian_budget(eps: Number, delta: Number, releases: int = 1) -> float:
     releases = require.integer("releases", releases, low=1, high=10**6)
     if privacy.delta == 0:
         raise ValueError("delta = 0 is not allowed here: Gaussian DP allows a small delta at every eps")
-    low, high = 0.0, 8.0
-    while low < (middle := (low + high) / 2) < high and high - low > 1e-15 * high:
-        low, high = (middle, high) if privacy.implied_by(GDP(middle)) else (low, middle)
+    mu, _ = border(lambda mu: privacy.implied_by(GDP(mu)) is True, 0.0, 8.0)
     with ctx.workprec(enclosures.PRECISION):
-        return enclosures.round_down(enclosures.ball(low) / enclosures.ball(float(releases)).sqrt())
+        return enclosures.round_down(enclosures.ball(mu) / enclosures.ball(float(releases)).sqrt())
 
 
 def profile(noise: Any, eps: np.ndarray) -> np.ndarray:

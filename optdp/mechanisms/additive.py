@@ -16,7 +16,6 @@ import math
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
-from itertools import accumulate
 from typing import Annotated, Any
 
 import numpy as np
@@ -39,11 +38,11 @@ from optdp.exact import (
     show,
     work,
 )
-from optdp.exact.numbers import below
+from optdp.exact.numbers import below, border
 from optdp.exact.pairs import Pair
 from optdp.exact.sampling import LIMB
 from optdp.mechanisms.base import asked_for
-from optdp.mechanisms.noise import AdditiveNoise, added
+from optdp.mechanisms.noise import StairNoise, Stairs, added
 from optdp.problem import (
     RDP,
     ApproxDP,
@@ -60,7 +59,7 @@ from optdp.problem import (
     Quantile,
     WorstCase,
 )
-from optdp.problem.privacy import mu_between
+from optdp.problem.privacy import Sensitivity, mu_between
 
 #: Weights add up to less than 2^124: what the alias table can draw from. Numbers of weights that a file may have.
 TOTAL = LIMB * LIMB
@@ -76,7 +75,7 @@ FAR = 2**21
 
 
 @dataclass(frozen=True, repr=False)
-class AdditiveMechanism(AdditiveNoise):
+class AdditiveMechanism(StairNoise):
     """Noise with integer weights on cells of width sensitivity/n, an optional atom at 0 and an optional geometric tail.
 
     **Arguments:**
@@ -103,40 +102,27 @@ class AdditiveMechanism(AdditiveNoise):
 
     exact = True
     domain: Line | Integers
-    sensitivity: float
+    sensitivity: Sensitivity
     n: Annotated[int, Within(1, LENGTH)]
     weights: Annotated[tuple[int, ...], Within(0, TOTAL, 1, LENGTH)]
     atom: Annotated[int, Within(0, TOTAL)] = 0
     tail: Annotated[tuple[int, ...], Within(0, TOTAL)] = ()
-    decay: Annotated[int, Within(0, LIMB)] = 0
+    decay: Annotated[int, Within(0, LIMB - 1)] = 0
     eps: Number = 0.0
-    notion: Annotated[Privacy | None, Within()] = field(default=None, metadata=OPTIONAL)
+    notion: Privacy | None = field(default=None, metadata=OPTIONAL)
     bins: bool = field(default=False, metadata=OPTIONAL)
 
     def __post_init__(self) -> None:
-        if self.notion is not None and not isinstance(self.notion, Privacy):
-            raise TypeError(
-                f"notion = {self.notion!r} is not allowed: it must be a privacy notion such as optdp.GDP(1.0)"
-            )
-        if not isinstance(self.domain, Line | Integers):
-            raise TypeError(f"domain = {self.domain!r} is not allowed: it must be an optdp.Line() or optdp.Integers()")
-        object.__setattr__(self, "sensitivity", require.real("sensitivity", self.sensitivity, low=1e-150, high=1e150))
+        super().__post_init__()
         object.__setattr__(self, "eps", require.exact_epsilon(self.eps, zero=True))
-        require.integer("n", self.n, low=1, high=LENGTH)
         if self.discrete and self.n != self.sensitivity:
             raise ValueError(f"n = {self.n} is not allowed: on the integers it must be the sensitivity")
-        if not isinstance(self.bins, bool):
-            raise TypeError(f"bins = {self.bins!r} is not allowed: it must be True or False")
         if self.discrete and self.bins:
             raise ValueError("bins = True is not allowed on the integers: cells are the integers themselves")
         if self.discrete and self.atom:
             raise ValueError("atom is not allowed on the integers: it belongs to weights[0]")
-        for name, numbers in (("weights", self.weights), ("atom", (self.atom,)), ("tail", self.tail)):
-            if any(not isinstance(w, int) or w < 0 for w in numbers):
-                raise ValueError(f"{name} must be integers >= 0")
-        if not self.weights or len(self.tail) not in (0, self.n) or not 0 <= self.decay < LIMB:
-            lengths = f"weights must not be empty, tail must have 0 or n = {self.n} entries"
-            raise ValueError(f"{lengths}, and decay be below 2^62")
+        if len(self.tail) not in (0, self.n):
+            raise ValueError(f"tail is not allowed: it must have 0 or n = {self.n} entries")
         if self.tail and self.decay > SLOWEST:
             raise ValueError("decay is not allowed: where there is a tail, it must be at most 2^62 - 2^46")
         if not 0 < self.total < TOTAL:
@@ -366,15 +352,11 @@ class AdditiveMechanism(AdditiveNoise):
     def eps_at(self, delta: float = 0.0) -> float:
         """An eps, at most 1e-9 above the smallest, for which the noise is (eps, delta)-private; inf if there is none up to 30."""
         delta = require.real("delta", delta, low=0.0, high=1.0, open_high=True)
-        low, high = 0.0, require.MAX_EPS
         if self.delta(0.0) <= delta:
             return 0.0
-        if self.delta(high) > delta:
+        if self.delta(require.MAX_EPS) > delta:
             return float("inf")
-        while high - low > 1e-9:
-            middle = (low + high) / 2
-            low, high = (low, middle) if self.delta(middle) <= delta else (middle, high)
-        return high
+        return border(lambda eps: self.delta(eps) > delta, 0.0, require.MAX_EPS, 1e-9)[1]
 
     def guarantee(self) -> Privacy | None:
         """The `notion`, if it is kept; else the smallest eps with delta = 0, or delta at the mechanism's `eps`.
@@ -447,102 +429,25 @@ class AdditiveMechanism(AdditiveNoise):
         return np.array([float(Fraction(w, self.total)) for w in self.weights])
 
     @cached_property
-    def _tails(self) -> np.ndarray:
-        return np.array([float(Fraction(t, self.total)) for t in self.tail])
+    def _law(self) -> Stairs:
+        size, cells = len(self.weights), np.arange(len(self.weights) + len(self.tail) + 1)
+        ends = np.maximum(cells + float(self._middle) - 0.5, 0.0) * float(self.step)
+        decay = float(self._b)
+        masses = np.concatenate(
+            [self.masses * self._twice / 2, [float(Fraction(t, self.total)) * (1 - decay) for t in self.tail]]
+        )
+        return Stairs(ends, masses, atom=self.atom_mass, start=float(ends[size]), fall=decay if self.tail else 0.0)
 
     @property
     def atom_mass(self) -> float:
         """P(Z = 0) from the atom alone."""
         return float(Fraction(self.atom, self.total))
 
-    def _mass_at(self, a: np.ndarray) -> np.ndarray:
-        """Mass of the cell at distance a >= 0 (integers)."""
-        size = len(self.weights)
-        out = np.where((a >= 0) & (a < size), self.masses[np.clip(a, 0, size - 1)], 0.0)
-        if self.tail:
-            far = a >= size
-            k, r = np.divmod(np.where(far, a - size, 0), self.n)
-            b = float(self._b)
-            out = np.where(far, self._tails[r] * (1 - b) * b ** k.astype(float), out)
-        return out
-
     def noise_radius(self) -> float:
         if self.tail:
             return np.inf
         half = Fraction(0) if self.discrete else Fraction(1, 2)
         return enclosures.round_up((len(self.weights) - 1 + self._middle + half) * self.step)
-
-    def noise_density(self, z: ArrayLike) -> np.ndarray:
-        if self.discrete:
-            return np.zeros(np.shape(z))
-        h = float(self.step)
-        return self._mass_at(self._cells(np.abs(np.asarray(z, dtype=float)) / h)) / h
-
-    def _cells(self, distance: np.ndarray) -> np.ndarray:
-        """The cells that hold places at these distances from 0, in cells."""
-        return np.floor(distance if self.bins else distance + 0.5).astype(np.int64)
-
-    def noise_probability(self, z: ArrayLike) -> np.ndarray:
-        points = np.abs(np.asarray(z, dtype=float))
-        if self.discrete:
-            return np.where(points == np.round(points), self._mass_at(np.round(points).astype(np.int64)), 0.0)
-        return np.where(points == 0, self.atom_mass, 0.0)
-
-    @cached_property
-    def _cumulative(self) -> np.ndarray:
-        """P(|cell index| <= a), without the atom, for a within `weights`."""
-        return np.cumsum(self._twice * self.masses)
-
-    def _within(self, a: np.ndarray) -> np.ndarray:
-        """P(|cell index| <= a) without the atom; a = -1 gives 0."""
-        size = len(self.weights)
-        out = np.where(a < 0, 0.0, self._cumulative[np.clip(a, 0, size - 1)])
-        if self.tail:
-            k, r = np.divmod(np.maximum(a - size, 0) + 1, self.n)  # k whole periods and r entries of the next
-            b = float(self._b)
-            sums = np.concatenate([[0.0], np.cumsum(self._tails)])
-            more = 2 * (sums[-1] * (1 - b ** k.astype(float)) + (1 - b) * b ** k.astype(float) * sums[r])
-            out = np.where(a >= size, out + more, out)
-        return out
-
-    def cdf(self, z: ArrayLike) -> np.ndarray:
-        points = np.asarray(z, dtype=float)
-        distance, h = np.abs(points), float(self.step)
-        if self.discrete:
-            a = np.floor(distance).astype(np.int64)
-            inside = self._within(np.where((points < 0) & (distance == a), a - 1, a))
-        else:
-            a, centre = self._cells(distance / h), 0.5 - float(self._middle)
-            one = (a == 0) & (not self.bins)  # the central cell is one, not two
-            share = np.where(one, 2 * distance / h, distance / h + centre - a)
-            inside = self._within(a - 1) * (a > 0) + np.where(one, 1.0, 2.0) * self._mass_at(a) * share
-            inside = inside + self.atom_mass
-        return np.where(points >= 0, (1 + inside) / 2, (1 - inside) / 2)
-
-    def quantile(self, level: ArrayLike) -> np.ndarray:
-        self._levels(level)
-        levels = np.asarray(level, dtype=float)
-        inside = np.abs(2 * levels - 1)  # P(|Z| <= radius)
-        size = len(self.weights)
-        a = np.searchsorted(self._cumulative + self.atom_mass, inside, side="left")
-        if self.tail:
-            # Beyond the weights: find the cell by its cumulative mass, period by period.
-            b = float(self._b)
-            rest = np.maximum((1 - inside) / (2 * float(self._tails.sum())), 1e-300)
-            k = np.where(a >= size, np.floor(np.log(np.minimum(rest, 1.0)) / np.log(b)), 0).astype(np.int64)
-            guess = size + np.maximum(k - 1, 0) * self.n
-            table = self._within(guess[..., None] + np.arange(3 * self.n)) + self.atom_mass
-            a = np.where(a >= size, guess + (table < inside[..., None]).sum(axis=-1), a)
-        else:
-            a = np.minimum(a, size - 1)
-        if self.discrete:
-            return np.where(levels > 0.5, a, -a) * 1.0 + 0.0
-        before = self._within(a - 1) * (a > 0) + self.atom_mass
-        mass = self._mass_at(a)
-        one = (a == 0) & (not self.bins)
-        share = np.clip((inside - before) / np.where(mass > 0, mass, 1.0) / np.where(one, 1.0, 2.0), 0.0, 1.0)
-        radius = np.where(one, share / 2, a - 0.5 + float(self._middle) + share) * float(self.step)
-        return np.where(levels >= 0.5, radius, -radius) + 0.0
 
     def noise_loss(self, loss: LossLike = "abs") -> float:
         low, high = self.enclose_loss(loss)
@@ -651,21 +556,15 @@ class AdditiveMechanism(AdditiveNoise):
         return Fraction(cells) * self.step**q / self.total
 
     def _sampled_value(self, law: Any) -> tuple[float, float]:
-        cells = np.arange(len(self.weights))
-        mass = self._twice * self.masses
         if self.discrete:
-            value = float(mass @ law(cells * 1.0))
+            value = float((self._twice * self.masses) @ law(np.arange(len(self.weights)) * 1.0))
             return value * (1 - 1e-12), value * (1 + 1e-12)
-        h = float(self.step)
-        middle = cells + float(self._middle)
-        low_up, high_up = law.integral_bracket((middle + 0.5) * h)
-        low_down, high_down = law.integral_bracket(np.maximum(middle - 0.5, 0.0) * h)
-        low, high = (low_up - high_down) / h, (high_up - low_down) / h
-        if not self.bins:
-            low[0], high[0] = low_up[0] * 2 / h, high_up[0] * 2 / h
+        ends, heights = self._law.pieces()
+        low, high = law.integral_bracket(ends)
+        below, above = (2 * float(heights @ part) for part in (low[1:] - high[:-1], high[1:] - low[:-1]))
         zero = float(law(0.0)) * self.atom_mass
-        scale = float(law.integral(np.asarray(self.noise_radius()))) / h * 1e-15
-        return float(mass @ low) * (1 - 1e-12) - scale + zero, float(mass @ high) * (1 + 1e-12) + scale + zero
+        scale = float(law.integral(np.asarray(self.noise_radius()))) / float(self.step) * 1e-15
+        return below * (1 - 1e-12) - scale + zero, above * (1 + 1e-12) + scale + zero
 
     def _integrated_value(self, law: Any, share: float) -> arb:
         """For a loss known through its integral I, which is nondecreasing: E L(|Z + D|) for any |D| <= share (|Z| + 3 h)."""
@@ -802,7 +701,7 @@ def largest_around(values: list[int], reach: int) -> list[int]:
     """
     block = 2 * reach + 1
     padded = [0] * reach + values + [0] * (reach + -(len(values) + 2 * reach) % block)
-    starts = range(0, len(padded), block)
-    up = [v for i in starts for v in accumulate(padded[i : i + block], max)]
-    down = [v for i in starts for v in [*accumulate(padded[i : i + block][::-1], max)][::-1]]
+    blocks = np.array(padded, dtype=object).reshape(-1, block)
+    up = np.maximum.accumulate(blocks, axis=1).reshape(-1).tolist()
+    down = np.maximum.accumulate(blocks[:, ::-1], axis=1)[:, ::-1].reshape(-1).tolist()
     return [max(down[i], up[i + block - 1]) for i in range(len(values))]

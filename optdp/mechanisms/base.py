@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike
 
 from optdp import files, hooks
 from optdp.exact import Check, FieldError, Fields, Number, Seed, enclosures, work, written
-from optdp.exact.fields import enter, load
+from optdp.exact.fields import enter, load, settle, whole
 from optdp.problem import LDP, Alphabet, Circle, Interval, LossLike, Objective, Privacy, Problem, Squared, as_loss
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 #: Where mechanisms are defined: a file's "mechanism" is looked up among these.
 MODULES = (
-    "additive", "cap", "composite", "finite", "frequency", "gaussian", "kernel", "lifted", "lip", "metric", "metric_circle",
+    "additive", "cap", "composite", "finite", "frequency", "gaussian", "kernel", "lifted", "lip", "metric",
     "metric_line", "mixture", "peak", "piecewise", "plane", "product", "radial", "rounded", "scaled", "signs", "staircase",
     "varying_window", "baselines.calibrated", "baselines.clamped", "baselines.frequency", "baselines.noise",
     "baselines.plane", "baselines.unbiased", "baselines.vector",
@@ -66,6 +66,9 @@ class Mechanism(ABC):
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         enter(Mechanism._registry, cls.__name__, cls, f"mechanism {cls.__name__}")
+
+    def __post_init__(self) -> None:
+        settle(self, whole)
 
     # --- what an author writes
 

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 from optdp.closed_forms.vector import PRECISION, best_height, cap
 from optdp.exact import Check, Number, Seed, Within, as_rng, coin, enclosures, require
 from optdp.exact.sampling import BITS, LIMB
-from optdp.mechanisms.directions import multiples
+from optdp.mechanisms.directions import Digits, below, multiples
 from optdp.mechanisms.unbiased_vectors import COINS, UnbiasedVectors, coins_below, odds_above, power_of_two
 from optdp.problem import Average, Ball, LossLike, Objective, Sphere, WorstCase
 
@@ -45,15 +45,12 @@ class CapMechanism(UnbiasedVectors):
 
     exact = True
     domain: Annotated[Any, Within(kind=Sphere | Ball)]
-    height: Annotated[float, Within(0.0, 1.0)]
+    height: Annotated[float, Within(0.0, 1.0, open_high=True)]
     coins: Annotated[int, Within(1, COINS - 1)]
     step: float
 
     def __post_init__(self) -> None:
-        if not isinstance(self.domain, Sphere | Ball):
-            raise TypeError(f"domain = {self.domain!r} is not allowed: it must be an optdp.Sphere or an optdp.Ball")
-        require.real("height", self.height, low=0.0, high=1 - 2.0**-53)
-        require.integer("coins", self.coins, low=1, high=COINS - 1)
+        super().__post_init__()
         step = power_of_two(self.step)
         with ctx.workprec(PRECISION):
             if not _mean(self.dim, self.height, self.coins) > 0:
@@ -141,17 +138,8 @@ class CapMechanism(UnbiasedVectors):
     @staticmethod
     def _below_norm(toss: int, row: np.ndarray, rng: np.random.Generator) -> bool:
         """Whether a uniform number in (-1, 1), whose first digits are `toss`, is below |row|, exactly."""
-        square, bits = sum((Fraction(c) ** 2 for c in row.tolist()), Fraction(0)), BITS
-        if square >= 1:
-            return True
-        while True:
-            low = Fraction(2 * toss, 2**bits) - 1
-            high = low + Fraction(2, 2**bits)
-            if high <= 0 or high**2 <= square:
-                return True
-            if low >= 0 and low**2 >= square:
-                return False
-            toss, bits = (toss << BITS) + int(rng.integers(0, LIMB)), bits + BITS
+        square = min(sum((Fraction(c) ** 2 for c in row.tolist()), Fraction(0)), Fraction(1))
+        return below(Digits(toss, BITS), lambda: (1 + enclosures.ball(square).sqrt()) / 2, rng)
 
     # --- what every mechanism can do
 

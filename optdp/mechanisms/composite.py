@@ -18,7 +18,8 @@ from flint import ctx
 from numpy.typing import ArrayLike
 
 from optdp.exact import Check, Number, Seed, Within, as_rng, coin, enclosures, in_blocks, require, show
-from optdp.exact.lattice import Lattice, dither, nearest
+from optdp.exact.enclosures import nearest
+from optdp.exact.lattice import Lattice, dither
 from optdp.mechanisms.piecewise import CELLS, COINS, CellWindow
 from optdp.problem import LDP, At, DomainLike, Interval, Objective, Privacy, Rule, WorstCase, as_interval
 from optdp.problem.losses import DistanceLoss, LossLike
@@ -63,11 +64,9 @@ class CompositeMechanism(CellWindow):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "domain", as_interval(self.domain, "an unbiased mechanism"))
-        require.integer("width_cells", self.width_cells, low=1, high=CELLS - 1)
-        require.integer("floor_coins", self.floor_coins, low=1, high=COINS - 1)
-        require.integer("first_cell", self.first_cell, low=0, high=CELLS)
         if self.last_cell == -1:
             object.__setattr__(self, "last_cell", CELLS - self.width_cells)
+        super().__post_init__()
         require.integer("last_cell", self.last_cell, low=self.first_cell + 1, high=CELLS - self.width_cells)
         if (fit := self.activation.fit(self.width_cells)) != self.width_cells:
             why = f"a {self.activation} activation is sampled exactly in {fit} cells"

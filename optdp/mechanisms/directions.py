@@ -13,6 +13,7 @@ The error bounds take for granted that numpy's log, log1p and tan are accurate t
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from itertools import pairwise
@@ -50,6 +51,17 @@ class Digits:
     def ball(self) -> arb:
         """An enclosure."""
         return arb(self.word).union(arb(self.word + 1)) * arb(2) ** -self.bits
+
+
+def below(digits: Digits, bar: Callable[[], arb], rng: np.random.Generator) -> bool:
+    """Whether the uniform number with these first digits is below the number that `bar` encloses at the working precision."""
+    for bits in PRECISIONS:
+        digits = digits.more(rng, bits)
+        with ctx.workprec(bits + 64):
+            place, end = digits.ball(), bar()
+            if place < end or place >= end:
+                return bool(place < end)
+    raise RuntimeError("a random number could not be told from a threshold")
 
 
 class Heights:

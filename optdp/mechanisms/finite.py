@@ -55,8 +55,7 @@ class FiniteMechanism(TableMechanism):
     table: Table = field(metadata={"saved": "weights"})
 
     def __post_init__(self) -> None:
-        if not isinstance(self.domain, Alphabet):
-            raise TypeError(f"domain = {self.domain!r} is not allowed: it must be an optdp.Alphabet")
+        super().__post_init__()
         shape = len(self.domain), len(self.outputs)
         if len(set(self.outputs)) < len(self.outputs) or self.table.weights.shape != shape:
             allowed = "they must be different, one for each column of the weights"

@@ -210,10 +210,8 @@ class SubsetOracle(FrequencyOracle):
     coins: Annotated[int, Within(1, COINS - 1)]
 
     def __post_init__(self) -> None:
-        if not isinstance(self.domain, OneHot):
-            raise TypeError(f"domain = {self.domain!r} is not allowed: it must be an optdp.OneHot")
+        super().__post_init__()
         require.integer("size", self.size, low=1, high=self.universe - 1)
-        require.integer("coins", self.coins, low=1, high=COINS - 1)
 
     @classmethod
     def private(cls, eps: Number, domain: OneHot, size: int) -> Self:

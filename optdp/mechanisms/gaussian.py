@@ -19,21 +19,21 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 from flint import arb, ctx
 
-from optdp.exact import Alias, Geometric, Log, Number, enclosures, require, work
+from optdp.exact import Alias, Geometric, Log, Number, Within, enclosures, require, work
 from optdp.exact.numbers import BITS as DIGITS
 from optdp.exact.sampling import BITS, LIMB, limbs
 from optdp.mechanisms.base import asked_for
 from optdp.mechanisms.noise import NormalNoise, OnLattice
 from optdp.problem import GDP, ApproxDP, Curve, Line, LossLike, Privacy, Profile
-from optdp.problem.privacy import gauss_tail
+from optdp.problem.privacy import Sensitivity, gauss_tail
 
-#: sigma is between 2^FINE and 2^(FINE + 1) steps of the lattice; the sensitivity at least 2^COARSE.
-FINE, COARSE = 49, 20
+#: sigma is between 2^FINE and 2^(FINE + 1) steps of the lattice, and the sensitivity at least 2^20: it is at least LEAST sigma.
+FINE, LEAST = 49, 2.0**-29
 #: The largest standard deviation before it is rounded, over what floats reach.
 WIDEST = 1e150
 #: Stretches per standard deviation, how many of them have a bound of their own, and by what the bounds of all others fall.
@@ -64,16 +64,12 @@ class LatticeGaussian(OnLattice, NormalNoise):
     """
 
     domain: Line
-    sensitivity: float
-    mu: Number
+    sensitivity: Sensitivity
+    mu: Annotated[Number, Within(LEAST, 8.0)]
 
     def __post_init__(self) -> None:
-        self._refuse_others()
-        own = GDP(self.mu, require.real("sensitivity", self.sensitivity, low=1e-150, high=1e150))
-        object.__setattr__(self, "mu", own.mu)
-        object.__setattr__(self, "sensitivity", own.sensitivity)
-        require.real("mu", float(own.mu), low=2.0 ** (COARSE - FINE), high=8.0)
-        require.real("sensitivity/mu", self.sensitivity / float(own.mu), low=0.0, high=WIDEST)
+        super().__post_init__()
+        require.real("sensitivity/mu", self.sensitivity / float(self.mu), low=0.0, high=WIDEST)
 
     # --- the lattice
 

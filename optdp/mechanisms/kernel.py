@@ -18,9 +18,9 @@ from numpy.typing import ArrayLike
 
 from optdp.exact import enclosures, require, sweep, work
 from optdp.exact.check import Check
-from optdp.exact.enclosures import ball
+from optdp.exact.enclosures import ball, nearest
 from optdp.exact.fields import Within
-from optdp.exact.lattice import Lattice, nearest
+from optdp.exact.lattice import Lattice
 from optdp.exact.numbers import Number
 from optdp.exact.sampling import LIMB, Guide, Seed, as_rng, coin, either, in_blocks, limbs, tossed
 from optdp.exact.sweep import Branches, Cell, Limit, Sweep, exact

@@ -52,13 +52,10 @@ class MixtureMechanism(TableMechanism):
     table: Table = field(metadata={"saved": "weights"})
 
     def __post_init__(self) -> None:
-        if not isinstance(self.domain, Interval):
-            raise TypeError(f"domain = {self.domain!r} is not allowed: it must be an optdp.Interval")
+        super().__post_init__()
         for name in ("points", "outputs"):
-            given = tuple(map(float, getattr(self, name)))
-            object.__setattr__(self, name, given)
-            if not given or not np.isfinite(given).all() or (np.diff(given) <= 0).any():
-                raise ValueError(f"{name} are not allowed: they must be finite, increasing numbers")
+            if (np.diff(getattr(self, name)) <= 0).any():
+                raise ValueError(f"{name} are not allowed: they must be increasing numbers")
         self.domain.check(self.points, "points")
         if self.table.weights.shape != (len(self.points), len(self.outputs)):
             raise ValueError("weights are not allowed: there must be a row for each point, a column for each output")

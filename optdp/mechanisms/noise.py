@@ -3,6 +3,7 @@
 import math
 from abc import abstractmethod
 from fractions import Fraction
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -149,6 +150,107 @@ class ProvenNoise(AdditiveNoise):
         return f"{type(self).__name__} for sensitivity {self.sensitivity:g}: {what}, {losses}"
 
 
+class Stairs:
+    """A law in floats: symmetric about 0, with a density that is constant on steps, which may be repeated further out, falling.
+
+    **Arguments:** `ends`: of the steps on the positive side, increasing from 0; `masses`: of the steps, in any unit; `atom`: the
+    probability of 0; `start`: the end from which on the steps are repeated, with `fall` times the masses each time (0: never).
+
+    Tails are summed from the outside, so that small ones keep their digits.
+    """
+
+    def __init__(
+        self, ends: np.ndarray, masses: np.ndarray, *, atom: float = 0.0, start: float = 0.0, fall: float = 0.0
+    ) -> None:
+        wide = np.diff(ends) > 0
+        self.ends, self.masses = np.append(ends[:-1][wide], ends[-1]), np.asarray(masses, dtype=float)[wide]
+        self.again = self.ends[:-1] >= start
+        self.start, self.width, self.fall = start, ends[-1] - start, fall if self.masses[self.again].any() else 0.0
+        further = self.masses[self.again].sum() * self.fall / (1 - self.fall)
+        unit = (1 - atom) / 2 / (self.masses.sum() + further)
+        self.masses *= unit
+        self.heights = self.masses / np.diff(self.ends)
+        self.above = np.append(np.cumsum(self.masses[::-1])[::-1], 0.0) + further * unit  # P(Z > end)
+        self.above[0] = (1 - atom) / 2
+
+    def _first(self, far: np.ndarray) -> tuple[Any, np.ndarray]:
+        """(by what masses are less than at first, the place there) for places at these distances from 0."""
+        if not self.fall:
+            return 1.0, far
+        times = np.maximum(np.floor((far - self.start) / self.width), 0.0)
+        return self.fall**times, np.minimum(far - times * self.width, self.ends[-1])
+
+    def density(self, far: np.ndarray) -> np.ndarray:
+        """At these distances from 0."""
+        less, near = self._first(far)
+        step = np.minimum(np.searchsorted(self.ends[1:], near, side="right"), self.heights.size - 1)
+        return np.where(near <= self.ends[-1], self.heights[step] * less, 0.0)
+
+    def beyond(self, far: np.ndarray) -> np.ndarray:
+        """P(Z > far)."""
+        less, near = self._first(far)
+        return np.asarray(np.interp(near, self.ends, self.above) * less)
+
+    def reach(self, tail: np.ndarray) -> np.ndarray:
+        """The least distance that is exceeded on one side with a probability of at most `tail`."""
+        times = np.zeros(tail.shape)
+        if self.fall:
+            whole = self.above[np.searchsorted(self.ends, self.start)]
+            times = np.maximum(np.floor(np.log(tail / whole) / math.log(self.fall) + 1e-15), 0.0)
+        wanted = tail / self.fall**times
+        step = np.clip(np.searchsorted(-self.above, -wanted), 1, self.heights.size)
+        mass = self.masses[step - 1]
+        share = np.clip((self.above[step - 1] - wanted) / np.where(mass > 0, mass, 1.0), 0.0, 1.0)
+        return np.asarray(self.ends[step - 1] + share * np.diff(self.ends)[step - 1] + times * self.width)
+
+    def pieces(self, far: float = math.inf) -> tuple[np.ndarray, np.ndarray]:
+        """(ends, heights) of the steps up to a distance at least, or down to a negligible tail."""
+        if not self.fall:
+            return self.ends, self.heights
+        most = min(50 / -math.log(self.fall) + 2, (far - self.start) / self.width)
+        times = np.arange(max(1, math.ceil(most)))[:, None]
+        ends = np.append(self.ends[:-1][self.again] + times * self.width, self.start + times.size * self.width)
+        heights = self.heights[self.again] * self.fall**times
+        return np.append(self.ends[:-1][~self.again], ends), np.append(self.heights[~self.again], heights)
+
+
+class StairNoise(AdditiveNoise):
+    """Noise with such a law; on the integers, noise Z for which that is the law of Z + U, U uniform within half a unit of 0."""
+
+    @cached_property
+    @abstractmethod
+    def _law(self) -> Stairs:
+        """In floats."""
+
+    @property
+    def atom_mass(self) -> float:
+        """P(Z = 0) from what is mixed in at 0 alone."""
+        return 0.0
+
+    def noise_density(self, z: ArrayLike) -> np.ndarray:
+        return np.zeros(np.shape(z)) if self.discrete else self._law.density(np.abs(np.asarray(z, dtype=float)))
+
+    def noise_probability(self, z: ArrayLike) -> np.ndarray:
+        points = np.asarray(z, dtype=float)
+        if self.discrete:
+            return np.where(points == np.round(points), self._law.density(np.abs(points)), 0.0)
+        return np.where(points == 0, self.atom_mass, 0.0)
+
+    def cdf(self, z: ArrayLike) -> np.ndarray:
+        points = np.floor(z) + 0.5 if self.discrete else np.asarray(z, dtype=float)
+        tail = self._law.beyond(np.abs(points))
+        return np.where(points >= 0, 1 - tail, tail)
+
+    def quantile(self, level: ArrayLike) -> np.ndarray:
+        sign, tail = self._levels(level)
+        found = sign * self._law.reach(tail) + 0.0
+        if not self.discrete:
+            return found
+        found = np.ceil(found - 0.5)
+        found = found + (self.cdf(found) < level)  # where the place was rounded to the end of a cell
+        return found - (self.cdf(found - 1) >= level) + 0.0
+
+
 class OnLattice(ProvenNoise):
     """Noise g J for a random integer J, added to inputs that are rounded down to multiples of g."""
 
@@ -177,11 +279,6 @@ class OnLattice(ProvenNoise):
     def randomize(self, x: ArrayLike, rng: Seed = None) -> np.ndarray:
         inputs, rng = self.domain.check(x), as_rng(rng)
         return in_blocks(lambda part: added(part, self._places(part.size, rng), self.step), inputs)
-
-    def _refuse_others(self) -> None:
-        """**Raises** TypeError unless inputs are from the line."""
-        if not isinstance(self.domain, Line):
-            raise TypeError(f"domain = {self.domain!r} is not allowed: it must be an optdp.Line()")
 
 
 class NormalNoise(AdditiveNoise):

@@ -27,8 +27,9 @@ from optdp.exact import OPTIONAL, Check, Log, Number, Seed, Within, as_rng, encl
 from optdp.exact.pairs import Pair
 from optdp.exact.sampling import BITS
 from optdp.mechanisms.base import asked_for
-from optdp.mechanisms.noise import AdditiveNoise
-from optdp.problem import ApproxDP, At, Average, Divergence, Line, LossLike, Objective, Privacy, WorstCase
+from optdp.mechanisms.noise import ProvenNoise, StairNoise, Stairs
+from optdp.problem import ApproxDP, Divergence, Line, LossLike, Privacy
+from optdp.problem.privacy import Sensitivity
 
 #: b is a multiple of 2^-FALL; integers in files have at most HUGE bits; steps of the peak; periods that are summed one by one.
 FALL, HUGE, STEPS, PERIODS = 512, 2000, 2000, 64
@@ -37,7 +38,7 @@ FLATTEST = 0.01
 
 
 @dataclass(frozen=True, repr=False)
-class PeakNoise(AdditiveNoise):
+class PeakNoise(StairNoise, ProvenNoise):
     """Noise with a narrow peak on a plateau, whose probabilities are exact rationals: see the module.
 
     **Arguments:** `domain`: a `Line`; `sensitivity`: how far apart neighbours are; `grid`, `ends`, `heights`, `plateau`, `decay`:
@@ -49,34 +50,22 @@ class PeakNoise(AdditiveNoise):
 
     exact = True
     domain: Line
-    sensitivity: float
-    grid: Annotated[int, Within(-HUGE, HUGE)]
+    sensitivity: Sensitivity
+    grid: Annotated[int, Within(-600, 1020)]
     ends: Annotated[tuple[int, ...], Within(0, 2**HUGE, 1, STEPS)]
     heights: Annotated[tuple[int, ...], Within(1, 2**HUGE, 1, STEPS)]
     plateau: Annotated[int, Within(1, 2**HUGE)]
     decay: Annotated[int, Within(1, 2**FALL)]
-    notion: Annotated[Privacy | None, Within()] = field(default=None, metadata=OPTIONAL)
+    notion: Privacy | None = field(default=None, metadata=OPTIONAL)
 
     def __post_init__(self) -> None:
-        if not isinstance(self.domain, Line):
-            raise TypeError(f"domain = {self.domain!r} is not allowed: it must be an optdp.Line()")
-        if self.notion is not None and not isinstance(self.notion, Privacy):
-            raise TypeError(
-                f"notion = {self.notion!r} is not allowed: it must be a privacy notion such as optdp.RDP(16, 32)"
-            )
-        object.__setattr__(self, "sensitivity", require.real("sensitivity", self.sensitivity, low=1e-150, high=1e150))
-        require.integer("grid", self.grid, low=-600, high=1020)
-        for name, numbers in (("ends", self.ends), ("heights", self.heights)):
-            if any(not isinstance(x, int) or not 0 <= x <= 2**HUGE for x in numbers):
-                raise ValueError(f"{name} must be integers >= 0 of at most {HUGE} bits")
-        if not 1 <= len(self.ends) == len(self.heights) <= STEPS:
-            raise ValueError(f"ends and heights must have the same length, 1 to {STEPS}")
+        super().__post_init__()
+        if len(self.ends) != len(self.heights):
+            raise ValueError("ends and heights must have the same length")
         if any(a >= b for a, b in itertools.pairwise(self.ends)):
             raise ValueError("ends must be increasing")
-        require.integer("plateau", self.plateau, low=1, high=2**HUGE)
         if any(a < b for a, b in itertools.pairwise((*self.heights, self.plateau))):
             raise ValueError("heights must be nonincreasing, down to the plateau")
-        require.integer("decay", self.decay, low=1, high=2**FALL)
         if Fraction(self.decay, 2**FALL) > Fraction(FLATTEST):
             raise ValueError(f"decay is not allowed: a period must hold at most {FLATTEST:g} of the one before")
 
@@ -164,11 +153,6 @@ class PeakNoise(AdditiveNoise):
 
     # --- values
 
-    def enclose(self, objective: Objective) -> tuple[float, float]:
-        if not isinstance(objective, WorstCase | Average | At) or objective.loss.form != "distance":
-            return super().enclose(objective)
-        return self.enclose_loss(objective.loss)
-
     def enclose_loss(self, loss: LossLike = "abs") -> tuple[float, float]:
         """(low, high) proven to contain E|Y - x|^q, q >= 1, the rounding of the input included."""
         law = self._loss(loss)
@@ -207,53 +191,14 @@ class PeakNoise(AdditiveNoise):
         low, high = self.enclose_loss(loss)
         return (low + high) / 2
 
-    # --- the law in floats
-
     @cached_property
-    def _steps(self) -> tuple[np.ndarray, np.ndarray]:
-        """(ends of the steps and of the first period, in the data's units, P(|Z| <= end))."""
+    def _law(self) -> Stairs:
         steps, beyond = self._weights
         ends = [(Fraction(e) + Fraction(1, 2)) * self.step for e in (*self.ends, self.ends[-1] + self.period)]
-        inner = beyond * (2**FALL - self.decay) >> FALL  # of the first period
-        sums = itertools.accumulate([*steps, inner])
-        return np.array([0.0, *map(float, ends)]), np.array([0.0, *(float(Fraction(s, self.total)) for s in sums)])
-
-    @cached_property
-    def _rest(self) -> tuple[float, float]:
-        """(P(|Z| > the peak's end), b)."""
-        return float(Fraction(self._weights[1], self.total)), float(Fraction(self.decay, 2**FALL))
-
-    def noise_density(self, z: ArrayLike) -> np.ndarray:
-        ends, inside = self._steps
-        far, (beyond, b) = np.abs(np.asarray(z, dtype=float)), self._rest
-        levels = np.append(np.diff(inside)[:-1] / np.diff(ends)[:-1], beyond * (1 - b) / (ends[-1] - ends[-2])) / 2
-        period = np.maximum(np.floor((far - ends[-2]) / (ends[-1] - ends[-2])), 0.0)
-        return levels[np.minimum(np.searchsorted(ends[1:], far), levels.size - 1)] * b**period
-
-    def _outside(self, far: np.ndarray) -> np.ndarray:
-        """P(|Z| > far)."""
-        ends, inside = self._steps
-        beyond, b = self._rest
-        periods = np.maximum((far - ends[-2]) / (ends[-1] - ends[-2]), 0.0)
-        whole = np.floor(periods)
-        return np.where(
-            far < ends[-2], 1 - np.interp(far, ends, inside), beyond * b**whole * (1 - (1 - b) * (periods - whole))
-        )
-
-    def cdf(self, z: ArrayLike) -> np.ndarray:
-        points = np.asarray(z, dtype=float)
-        tail = self._outside(np.abs(points)) / 2
-        return np.where(points >= 0, 1 - tail, tail)
-
-    def quantile(self, level: ArrayLike) -> np.ndarray:
-        sign, tail = self._levels(level)
-        ends, inside = self._steps
-        beyond, b = self._rest
-        left = np.minimum(2 * tail / beyond, 1.0)  # of what is beyond the peak
-        whole = np.floor(np.log(left) / math.log(b) + 1e-15)
-        far = ends[-2] + (whole + np.clip((1 - left / b**whole) / (1 - b), 0.0, 1.0)) * (ends[-1] - ends[-2])
-        near = np.interp(1 - 2 * tail, inside[:-1], ends[:-1])
-        return sign * np.where(2 * tail > beyond, near, far) + 0.0
+        first = beyond * (2**FALL - self.decay) >> FALL  # of the first period
+        masses = np.array([float(Fraction(w, self.total)) for w in (*steps, first)])
+        places = np.array([0.0, *map(float, ends)])
+        return Stairs(places, masses, start=float(places[-2]), fall=float(Fraction(self.decay, 2**FALL)))
 
     # --- sampling
 
@@ -292,9 +237,8 @@ class PeakNoise(AdditiveNoise):
         return super().to_dict() | lists | {"plateau": str(self.plateau), "decay": str(self.decay)}
 
     def __repr__(self) -> str:
-        losses = f"E|Z| = {self.noise_loss('abs'):.6g}, sd = {self.noise_loss('squared') ** 0.5:.6g}"
         width = float(self.ends[-1] * self.step)
-        return f"PeakNoise for sensitivity {self.sensitivity:g}: a peak on |z| <= {width:.6g} in {len(self.ends)} steps, {losses}"
+        return self._shown(f"a peak on |z| <= {width:.6g} in {len(self.ends)} steps")
 
 
 def _below(total: int, count: int, rng: np.random.Generator) -> list[int]:

@@ -122,9 +122,7 @@ class PiecewiseMechanism(CellWindow):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "domain", as_domain(self.domain))
-        require.integer("width_cells", self.width_cells, low=1, high=CELLS)
-        require.integer("floor_coins", self.floor_coins, low=1, high=COINS)
-        require.choice("placement", self.placement, ("centred", "linear"))
+        super().__post_init__()
         if isinstance(self.domain, Circle) and self.placement != "centred":
             raise ValueError(f"placement = {self.placement!r} is not allowed: on a circle it must be 'centred'")
 

@@ -58,18 +58,16 @@ class PlaneMechanism(Mechanism):
     tops: Annotated[tuple[int, ...], Within(1, TOTAL, 1, OUTPUTS)]
 
     def __post_init__(self) -> None:
-        if not isinstance(self.domain, Box) or self.domain.dimension != 2:
-            raise TypeError(f"domain = {self.domain!r} is not allowed: it must be an optdp.Box with two sides")
-        for name in ("outputs", "floors", "tops"):
-            object.__setattr__(self, name, tuple(getattr(self, name)))
+        super().__post_init__()
+        flat(self.domain)
         object.__setattr__(self, "outputs", tuple(tuple(map(float, point)) for point in self.outputs))
-        if not 1 <= len(self.outputs) == len(self.floors) == len(self.tops) <= OUTPUTS:
-            raise ValueError(f"outputs are not allowed: there must be at most {OUTPUTS}, each with a floor and a top")
+        if not len(self.outputs) == len(self.floors) == len(self.tops):
+            raise ValueError("outputs are not allowed: each must have a floor and a top")
         if len(set(self.outputs)) < len(self.outputs):
             raise ValueError("outputs are not allowed: they must be different")
         self.domain.check(self.outputs, "outputs")
-        if any(not 1 <= low <= high <= TOTAL for low, high in zip(self.floors, self.tops, strict=True)):
-            raise ValueError("floors are not allowed: they must be at least 1, and at most the tops")
+        if any(low > high for low, high in zip(self.floors, self.tops, strict=True)):
+            raise ValueError("floors are not allowed: they must be at most the tops")
         if not sum(self.floors) <= TOTAL <= sum(self.tops):
             raise ValueError("floors and tops are not allowed: 2^62 must lie between their sums")
 
@@ -288,6 +286,12 @@ def _cells(sides: np.ndarray, counts: np.ndarray) -> tuple[np.ndarray, np.ndarra
     """(centres, half a cell) of so many cells each way."""
     half = sides / counts / 2
     return grid_of(*(h * (2 * np.arange(k) + 1) for h, k in zip(half, counts, strict=True))), half
+
+
+def flat(domain: Box) -> None:
+    """**Raises** TypeError unless it is a rectangle."""
+    if domain.dimension != 2:
+        raise TypeError(f"domain = {domain!r} is not allowed: it must be an optdp.Box with two sides")
 
 
 def grid_of(across: np.ndarray, up: np.ndarray) -> np.ndarray:

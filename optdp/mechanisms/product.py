@@ -27,10 +27,10 @@ class ProductMechanism(Vectors):
     part: Annotated[Any, Within(kind=Mechanism)]
 
     def __post_init__(self) -> None:
-        line = isinstance(self.domain, Ball) and self.domain.dim == 1
-        if not (line or isinstance(self.domain, Box)) or not isinstance(self.part, Mechanism):
-            raise TypeError("domain and part are not allowed: they must be an optdp.Box and an optdp mechanism")
-        sides = {Interval(-1.0, 1.0)} if line else set(self.domain.sides)
+        super().__post_init__()
+        if isinstance(self.domain, Ball) and self.domain.dim > 1:
+            raise TypeError(f"domain = {self.domain!r} is not allowed: it must be an optdp.Box")
+        sides = {Interval(-1.0, 1.0)} if isinstance(self.domain, Ball) else set(self.domain.sides)
         if not isinstance(self.part.domain, Interval) or sides != {self.part.domain}:
             raise ValueError(f"part on {self.part.domain} is not allowed: that must be every side of {self.domain}")
 
@@ -98,7 +98,7 @@ def composed(own: Privacy | None, times: int) -> LDP | None:
     if not isinstance(own, LDP):
         return None
     eps: Number = Log(own.eps.argument**times) if isinstance(own.eps, Log) else Fraction(own.eps) * times
-    return LDP(eps, own.ideal)
+    return LDP(eps, ideal=own.ideal)
 
 
 def share_of(eps: Number, parts: int) -> Number:

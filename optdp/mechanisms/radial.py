@@ -58,27 +58,20 @@ class RadialMechanism(UnbiasedVectors):
     domain: Ball
     radii: Annotated[tuple[float, ...], Within(0.0, LARGEST, 1, RADII)]
     floors: Annotated[tuple[int, ...], Within(1, TOTAL, 1, RADII)]
-    slopes: Annotated[tuple[float, ...], Within(0.0, LARGEST, 1, ROWS)]
+    slopes: Annotated[tuple[float, ...], Within(1 / LARGEST, LARGEST, 1, ROWS)]
     levels: Numbers
     step: float
 
     def __post_init__(self) -> None:
-        if not isinstance(self.domain, Ball) or not 2 <= self.domain.dim <= DIMS:
+        super().__post_init__()
+        if not 2 <= self.domain.dim <= DIMS:
             raise TypeError(f"domain = {self.domain!r} is not allowed: it must be an optdp.Ball, 2 <= dim <= {DIMS}")
-        for name in ("radii", "floors", "slopes", "levels"):
-            object.__setattr__(self, name, tuple(getattr(self, name)))
-        if (
-            not 1 <= len(self.radii) == len(self.floors) <= RADII
-            or not 1 <= len(self.slopes) == len(self.levels) <= ROWS
-        ):
-            raise ValueError(f"radii are not allowed: at most {RADII}, each with a floor, and {ROWS} rows")
-        if not all(0 < r <= LARGEST for r in self.radii) or any(a >= b for a, b in pairwise(self.radii)):
-            raise ValueError(f"radii are not allowed: they must increase between 0 and {LARGEST:g}")
-        for name, low in (("slopes", 2.0**-60), ("levels", -LARGEST)):
-            if not all(low <= v <= LARGEST for v in getattr(self, name)):
-                raise ValueError(f"{name} are not allowed: they must lie between {low:g} and {LARGEST:g}")
-        if any(m < 1 for m in self.floors) or sum(self.floors) >= TOTAL:
-            raise ValueError("floors are not allowed: they must be at least 1 and sum to less than 2^62")
+        if len(self.radii) != len(self.floors) or len(self.slopes) != len(self.levels):
+            raise ValueError("radii are not allowed: each must have a floor, and each slope a level")
+        if any(a >= b for a, b in pairwise((0.0, *self.radii))):
+            raise ValueError("radii are not allowed: they must increase from above 0")
+        if sum(self.floors) >= TOTAL:
+            raise ValueError("floors are not allowed: they must sum to less than 2^62")
         step = power_of_two(self.step)
         if not self.radii[-1] < step * 2.0**50:
             raise ValueError(f"step = {step!r} is not allowed: outputs must be floats")

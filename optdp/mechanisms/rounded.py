@@ -48,8 +48,7 @@ class RoundedNoise(ProvenNoise):
     noise: Annotated[Any, Within(kind=AdditiveNoise)]
 
     def __post_init__(self) -> None:
-        if not isinstance(self.domain, Integers):
-            raise TypeError(f"domain = {self.domain!r} is not allowed: it must be optdp.Integers()")
+        super().__post_init__()
         if not isinstance(self.noise, AdditiveMechanism | LatticeStaircase) or not isinstance(self.noise.domain, Line):
             raise TypeError(
                 f"noise = {self.noise!r} is not allowed: it must be an AdditiveMechanism or LatticeStaircase on the line"

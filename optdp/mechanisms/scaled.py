@@ -10,11 +10,11 @@ from typing import Annotated, Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from optdp.exact import Check, Seed, Within, as_rng, enclosures, require
+from optdp.exact import Check, Seed, Within, as_rng, enclosures
 from optdp.exact.lattice import dither
 from optdp.mechanisms.base import Mechanism
 from optdp.mechanisms.lifted import LiftedMechanism
-from optdp.mechanisms.unbiased_vectors import UnbiasedVectors
+from optdp.mechanisms.unbiased_vectors import UnbiasedVectors, cubic
 from optdp.problem import Ball, Box, LossLike, Objective, WorstCase
 
 #: Inputs are read as multiples of READ, and given to the mechanism of the ball as multiples of GRID: exact powers of two.
@@ -41,11 +41,11 @@ class ScaledMechanism(UnbiasedVectors):
     scale: Annotated[float, Within(1.0, 2.0**12)]
 
     def __post_init__(self) -> None:
-        if not isinstance(self.domain, Box) or not self.domain.is_cube:
-            raise ValueError(f"domain = {self.domain} is not allowed: it must be the cube [-1, 1]^d")
+        super().__post_init__()
+        cubic(self.domain)
         if not isinstance(self.whole, UnbiasedVectors) or self.whole.domain != Ball(self.dim):
             raise ValueError(f"whole is not allowed: it must be a mechanism for vectors on {Ball(self.dim)}")
-        scale = Fraction(require.real("scale", self.scale, low=1.0, high=2.0**12))
+        scale = Fraction(self.scale)
         # A coordinate is at most 1/scale + GRID: the norm is at most 1.
         if not self.dim * (1 + GRID * scale) ** 2 <= scale**2:
             raise ValueError(f"scale = {self.scale!r} is not allowed: it must be a little more than sqrt({self.dim})")

@@ -15,8 +15,8 @@ from numpy.typing import ArrayLike
 from optdp.closed_forms.cube import best_signs, moment, share, threshold
 from optdp.exact import Check, Number, Seed, Within, as_rng, coin, enclosures, require
 from optdp.exact.sampling import BITS, LIMB, tossed
-from optdp.mechanisms.directions import PRECISIONS, Digits
-from optdp.mechanisms.unbiased_vectors import COINS, UnbiasedVectors, coins_below, odds_above
+from optdp.mechanisms.directions import PRECISIONS, Digits, below
+from optdp.mechanisms.unbiased_vectors import COINS, UnbiasedVectors, coins_below, cubic, odds_above
 from optdp.problem import Box, LossLike, Objective, WorstCase
 
 #: Bits of the enclosures.
@@ -45,13 +45,10 @@ class SignMechanism(UnbiasedVectors):
     coins: Annotated[int, Within(1, COINS - 1)]
 
     def __post_init__(self) -> None:
-        if not isinstance(self.domain, Box) or not self.domain.is_cube:
-            raise ValueError(
-                f"domain = {self.domain} is not allowed: it must be the cube [-1, 1]^d, an optdp.Box.cube(d)"
-            )
+        super().__post_init__()
+        cubic(self.domain)
         require.integer("k", self.k, low=1, high=self.domain.dimension)
         require.integer("least", self.least, low=1, high=self.k)
-        require.integer("coins", self.coins, low=1, high=COINS - 1)
         with ctx.workprec(PRECISION):
             if not self._mean() > 0:
                 raise ValueError("coins are not allowed: sign vectors must prefer those that agree")
@@ -195,16 +192,7 @@ class SignMechanism(UnbiasedVectors):
         toss = rng.integers(0, LIMB, size=count)
         out = toss < whole
         for i in np.flatnonzero(np.abs(toss - whole) <= 1024).tolist():
-            digits = Digits(int(toss[i]), BITS)
-            for bits in PRECISIONS:
-                digits = digits.more(rng, bits)
-                with ctx.workprec(bits + 64):
-                    bar = chance()
-                    if digits.ball() < bar or digits.ball() >= bar:
-                        out[i] = bool(digits.ball() < bar)
-                        break
-            else:
-                raise RuntimeError("a random number could not be told from a threshold")
+            out[i] = below(Digits(int(toss[i]), BITS), chance, rng)
         return out
 
     @staticmethod

@@ -24,14 +24,14 @@ from typing import Annotated, Any, Self
 
 import numpy as np
 from flint import ctx, fmpq
-from numpy.typing import ArrayLike
 
 from optdp.exact import Alias, Check, Geometric, Log, Number, Within, coin, either, enclosures, require, work
 from optdp.exact.numbers import BITS, below
 from optdp.exact.sampling import LIMB
 from optdp.mechanisms.base import asked_for
-from optdp.mechanisms.noise import OnLattice
+from optdp.mechanisms.noise import OnLattice, StairNoise, Stairs
 from optdp.problem import ApproxDP, Line, LossLike, Privacy
+from optdp.problem.privacy import Sensitivity
 
 #: A period has between 2^PERIOD and 2^(PERIOD + 1) points; b is a multiple of 2^-FALL.
 PERIOD, FALL = 40, 80
@@ -42,7 +42,7 @@ DIGITS, LEAST_MASS = 256, 1074
 
 
 @dataclass(frozen=True, repr=False)
-class LatticeStaircase(OnLattice):
+class LatticeStaircase(StairNoise, OnLattice):
     """Staircase noise whose probabilities are exact rationals: see the module.
 
     **Arguments:**
@@ -61,19 +61,15 @@ class LatticeStaircase(OnLattice):
     """
 
     domain: Line
-    sensitivity: float
-    decay: Annotated[int, Within(1, 2**FALL)]
+    sensitivity: Sensitivity
+    decay: Annotated[int, Within(1, 2**FALL - 1)]
     first: Annotated[int, Within(1, 2 ** (PERIOD + 1))]
-    cut: Annotated[int, Within(0, 2**62)] = 0
-    atom: Annotated[int, Within(0, LIMB)] = 0
+    cut: Annotated[int, Within(0, 2**62 - 1)] = 0
+    atom: Annotated[int, Within(0, LIMB - 1)] = 0
 
     def __post_init__(self) -> None:
-        self._refuse_others()
-        object.__setattr__(self, "sensitivity", require.real("sensitivity", self.sensitivity, low=1e-150, high=1e150))
-        require.integer("decay", self.decay, low=1, high=2**FALL - 1)
+        super().__post_init__()
         require.integer("first", self.first, low=1, high=self.period)
-        require.integer("cut", self.cut, low=0, high=2**62 - 1)
-        require.integer("atom", self.atom, low=0, high=LIMB - 1)
         if not math.exp(-require.MAX_EPS) * (1 - 1e-9) <= float(self.fall) <= math.exp(-LEAST) * (1 + 1e-9):
             raise ValueError(f"decay is not allowed: this noise is for eps from {LEAST} to {require.MAX_EPS:g}")
         if self.cut // self.period >= PERIODS:
@@ -282,59 +278,32 @@ class LatticeStaircase(OnLattice):
         law = self._loss(loss)
         if law.exponent in (1, 2):
             return float(self.moment(int(law.exponent)))
-        ends, heights = self._pieces()
-        value = float(np.diff(law.integral(ends * self.step)) @ heights) / float(np.diff(ends) @ heights) / self.step
-        atom = self.atom / LIMB
-        return (1 - atom) * value + atom * float(law(0.0))
-
-    def _pieces(self) -> tuple[np.ndarray, np.ndarray]:
-        """(ends in points, heights) of the positive side, down to a negligible tail."""
-        b, m = float(self.fall), self.period
-        count = math.ceil(45 / -math.log(b)) + 2 if not self.cut else self.cut // m + 1
-        k = np.arange(count)
-        ends = np.append(np.stack([k * float(m), k * float(m) + self.first], axis=1).ravel(), count * float(m))
-        heights = np.stack([b**k, b ** (k + 1.0)], axis=1).ravel()
-        return (np.minimum(ends, self.cut + 0.5) if self.cut else ends), heights
-
-    # --- the law in floats
-
-    def _beyond(self, t: np.ndarray) -> np.ndarray:
-        """P(|Z| > t) before cut and atom."""
-        b, m, share = float(self.fall), self.period * self.step, self.first / self.period
-        step, inside = np.floor(t / m), t / m - np.floor(t / m)
-        used = np.minimum(inside, share) + b * np.maximum(inside - share, 0.0)
-        return b**step * (1 - (1 - b) * used / (share + b * (1 - share)))
-
-    @cached_property
-    def _rest(self) -> float:
-        return float(self._beyond(np.array((self.cut + 0.5) * self.step))) if self.cut else 0.0
+        ends, heights = self._law.pieces()
+        return float(2 * heights @ np.diff(law.integral(ends))) + self.atom_mass * float(law(0.0))
 
     def noise_radius(self) -> float:
         return self.cut * self.step if self.cut else math.inf
 
-    def noise_density(self, z: ArrayLike) -> np.ndarray:
-        far = np.abs(np.asarray(z, dtype=float))
-        b, m, share = float(self.fall), self.period * self.step, self.first / self.period
-        step, inside = np.floor(far / m), far / m - np.floor(far / m)
-        top = (1 - b) / (2 * m * (share + b * (1 - share))) * (1 - self.atom / LIMB) / (1 - self._rest)
-        return np.where(far <= self.noise_radius(), top * b ** (step + (inside >= share)), 0.0)
+    # --- the law in floats
 
-    def noise_probability(self, z: ArrayLike) -> np.ndarray:
-        return np.where(np.asarray(z) == 0, self.atom / LIMB, 0.0)
+    @property
+    def _whole(self) -> Stairs:
+        """Before cut and atom."""
+        ends, b = self.step * np.array([0.0, self.first, self.period]), float(self.fall)
+        return Stairs(ends, np.array([self.first, b * (self.period - self.first)]), fall=b)
 
-    def cdf(self, z: ArrayLike) -> np.ndarray:
-        points = np.asarray(z, dtype=float)
-        far = (self._beyond(np.abs(points)) - self._rest) / (1 - self._rest)
-        tail = np.clip(far, 0.0, 1.0) * (1 - self.atom / LIMB) / 2
-        return np.where(points >= 0, 1 - tail, tail)
+    @cached_property
+    def _law(self) -> Stairs:
+        if not self.cut:
+            return Stairs(self._whole.ends, self._whole.masses, atom=self.atom_mass, fall=float(self.fall))
+        ends, heights = self._whole.pieces(edge := (self.cut + 0.5) * self.step)
+        ends = np.minimum(ends, edge)
+        return Stairs(ends, heights * np.diff(ends), atom=self.atom_mass)
 
-    def quantile(self, level: ArrayLike) -> np.ndarray:
-        sign, tail = self._levels(level)
-        rest = np.minimum(2 * tail / (1 - self.atom / LIMB), 1.0) * (1 - self._rest) + self._rest
-        b, m, share = float(self.fall), self.period * self.step, self.first / self.period
-        step = np.floor(np.log(rest) / math.log(b) + 1e-15)
-        used = (1 - rest / b**step) * (share + b * (1 - share)) / (1 - b)
-        return sign * (step + np.where(used <= share, used, share + (used - share) / b)) * m + 0.0
+    @property
+    def _rest(self) -> float:
+        """What the cut takes away."""
+        return 2 * float(self._whole.beyond(np.array((self.cut + 0.5) * self.step))) if self.cut else 0.0
 
     # --- sampling
 

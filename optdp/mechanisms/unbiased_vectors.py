@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 
 from optdp.exact import Check, Log, Number, enclosures, require
 from optdp.mechanisms.base import Mechanism
-from optdp.problem import LDP, LossLike, Privacy
+from optdp.problem import LDP, Box, LossLike, Privacy
 
 #: Probabilities of coins are multiples of 2^-124.
 COINS = 2**124
@@ -46,6 +46,13 @@ def power_of_two(step: float) -> float:
     if math.frexp(found)[0] != 0.5:
         raise ValueError(f"step = {found!r} is not allowed: it must be a power of two")
     return found
+
+
+def cubic(domain: Box) -> None:
+    """**Raises** ValueError unless it is the cube."""
+    if not domain.is_cube:
+        told = "it must be the cube [-1, 1]^d, an optdp.Box.cube(d)"
+        raise ValueError(f"domain = {domain} is not allowed: {told}")
 
 
 class Vectors(Mechanism):

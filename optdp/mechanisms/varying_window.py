@@ -42,7 +42,6 @@ class VaryingWindow(Scaled):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        require.choice("form", self.form, ("optimal", "window"))
         if self.form == "optimal":
             require.real("eps", self.eps, low=0.0, open_low=True, high=LIMIT)
 

@@ -57,7 +57,7 @@ class Outputs(Constraint):
 
     def __post_init__(self) -> None:
         for name in ("low", "high"):
-            object.__setattr__(self, name, require.real("outputs", getattr(self, name)) + 0.0)
+            object.__setattr__(self, name, require.real("outputs", getattr(self, name)))
         if not self.low < self.high:
             allowed = "outputs must be a pair (lowest, highest) with lowest < highest"
             raise ValueError(f"outputs = ({self.low!r}, {self.high!r}) is not allowed: {allowed}")

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import math
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -16,8 +14,8 @@ from typing import Annotated, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from optdp.exact import Within, polynomial, require, show, work
-from optdp.exact.numbers import latex, rational
+from optdp.exact import Within, enclosures, polynomial, require, show, work
+from optdp.exact.numbers import digest, latex, rational
 from optdp.exact.sweep import horner
 from optdp.problem.domains import Circle, Domain, DomainLike, Interval, as_domain
 from optdp.problem.priors import Distribution
@@ -140,16 +138,14 @@ class Density(Distribution):
             if domain is not None:
                 raise ValueError("domain is not allowed with edges of bins: leave it out")
             edges = list(_read(bins, [(0,)] * (len(bins) - 1))[0])
-        # The nearest floats of edges tell where the data are, except at edges themselves: these are compared exactly.
-        place = np.searchsorted(np.array([float(e) for e in edges]), values, side="right") - 1
-        counts = [extra] * (len(edges) - 1)
-        for i, (k, value) in enumerate(zip(place.tolist(), map(Fraction, values.tolist()), strict=True)):
-            at = min(max(k, 0), len(counts) - 1)
-            at += (at + 1 < len(counts) and value >= edges[at + 1]) - (at > 0 and value < edges[at])
-            if not edges[0] <= value <= edges[-1]:
-                raise ValueError(f"data (entry {i}) are not allowed: they must lie between the first and the last edge")
-            counts[at] += 1
-        return cls.proportional(edges, [(c / (b - a),) for c, (a, b) in zip(counts, pairwise(edges), strict=True)])
+        first, *inner = map(enclosures.round_up, edges[:-1])  # a float is below an edge iff it is below this
+        outside = (values < first) | (values > enclosures.round_down(edges[-1]))
+        if outside.any():
+            where = f"data (entry {int(np.argmax(outside))})"
+            raise ValueError(f"{where} are not allowed: they must lie between the first and the last edge")
+        counts = np.bincount(np.searchsorted(inner, values, side="right"), minlength=len(edges) - 1).tolist()
+        heights = [(extra + c) / (b - a) for c, (a, b) in zip(counts, pairwise(edges), strict=True)]
+        return cls.proportional(edges, [(height,) for height in heights])
 
     @property
     def pieces(self) -> list[tuple[Row, Fraction, Fraction]]:
@@ -158,21 +154,17 @@ class Density(Distribution):
 
     def __call__(self, x: ArrayLike) -> np.ndarray:
         """The density at `x`, elementwise, in floats."""
-        points = np.asarray(x, dtype=float)
-        out, edges = np.zeros(points.shape), [float(b) for b in self.breaks]
-        for k, row in enumerate(self._bernstein):
-            last = k + 2 == len(edges)
-            inside = (points >= edges[k]) & ((points <= edges[k + 1]) if last else (points < edges[k + 1]))
-            share = (points[inside] - edges[k]) / (edges[k + 1] - edges[k])
-            level = [np.full(share.shape, c) for c in row]  # de Casteljau: nothing cancels
-            while len(level) > 1:
-                level = [a + share * (b - a) for a, b in pairwise(level)]
-            out[inside] = level[0]
-        return np.maximum(out, 0.0)
+        return np.asarray(np.nan_to_num(np.maximum(self._law(np.asarray(x, dtype=float)), 0.0)))
 
     @cached_property
-    def _bernstein(self) -> list[list[float]]:
-        return [[float(c) for c in polynomial.bernstein(_substituted(row, a, b - a))] for row, a, b in self.pieces]
+    def _law(self) -> Any:
+        """The density in floats, by Bernstein coefficients, between which nothing cancels; NaN outside."""
+        from scipy.interpolate import BPoly
+
+        terms = max(map(len, self.coefficients))
+        shares = [[*_substituted(row, a, b - a), *[Fraction(0)] * (terms - len(row))] for row, a, b in self.pieces]
+        rows = np.array([polynomial.bernstein(row) for row in shares], dtype=float)
+        return BPoly(rows.T, np.array(self.breaks, dtype=float), extrapolate=False)
 
     @cached_property
     def _before(self) -> list[Fraction]:
@@ -213,15 +205,15 @@ class Density(Distribution):
         text = "; ".join(f"{_spelled(row)} on [{show(a)}, {show(b)}]" for row, a, b in self.pieces)
         if len(text) <= 240:
             return f"the prior with density {text}"
-        content = json.dumps([list(map(show, row)) for row in (self.breaks, *self.coefficients)]).encode()
-        return (
-            f"the prior with a density in {len(self.coefficients)} polynomial pieces on [{show(self.breaks[0])}, "
-            f"{show(self.breaks[-1])}] with sha256 {hashlib.sha256(content).hexdigest()[:16]}"
-        )
+        where = f"[{show(self.breaks[0])}, {show(self.breaks[-1])}]"
+        content = [list(map(show, row)) for row in (self.breaks, *self.coefficients)]
+        return f"the prior with a density in {len(self.coefficients)} polynomial pieces on {where} {digest(content)}"
 
     def latex(self) -> str:
         """The density as a function of x, in LaTeX."""
-        lines = [rf"{_typeset(row)} & {latex(a)} \le x \le {latex(b)}" for row, a, b in self.pieces[:8]]
+        lines = [
+            rf"{_spelled(row, latex, 'x^{{{}}}')} & {latex(a)} \le x \le {latex(b)}" for row, a, b in self.pieces[:8]
+        ]
         more = [r"\dots &"] if len(self.pieces) > 8 else []
         return r"\begin{cases} " + r" \\ ".join([*lines, *more]) + r" \end{cases}"
 
@@ -251,7 +243,7 @@ def _ends(domain: DomainLike) -> tuple[Fraction, Fraction]:
 
 
 def _integral(row: Row, a: Fraction, b: Fraction) -> Fraction:
-    primitive = (Fraction(0), *(c / (k + 1) for k, c in enumerate(row)))
+    primitive = polynomial.primitive(row)
     return horner(primitive, b) - horner(primitive, a)
 
 
@@ -261,26 +253,13 @@ def _mass(breaks: Row, rows: Sequence[Row]) -> Fraction:
 
 def _substituted(row: Sequence[Fraction], start: Fraction, step: Fraction) -> list[Fraction]:
     """Coefficients in t of sum_k row[k] (start + step t)^k."""
-    work.count(len(row) ** 2 * work.rational(work.words(row) + len(row) * work.words([start, step]) / 2))
-    out = [Fraction(0)]
-    for c in reversed(row):
-        longer = [start * v for v in out] + [Fraction(0)]
-        for k, v in enumerate(out):
-            longer[k + 1] += step * v
-        longer[0] += c
-        out = longer[: len(row)]
-    return out
+    work.count(2 * len(row) * work.rational(work.words(row) + len(row) * work.words([start, step])))
+    return [c * step**k for k, c in enumerate(polynomial.moved(row, start))]
 
 
-def _spelled(row: Row) -> str:
-    """The polynomial in a statement, e.g. "12 x - 24 x^2"."""
-    power = ["", " x", *(f" x^{k}" for k in range(2, len(row)))]
-    terms = [("- " if c < 0 else "+ ") + show(abs(c)) + power[k] for k, c in enumerate(row) if c]
+def _spelled(row: Row, number: Callable[[Fraction], str] = show, power: str = "x^{}") -> str:
+    """The polynomial in a statement, e.g. "12 x - 24 x^2"; in LaTeX by its words for a number and a power."""
+    powers = ["", " x", *(f" {power.format(k)}" for k in range(2, len(row)))]
+    terms = [("- " if c < 0 else "+ ") + number(abs(c)) + powers[k] for k, c in enumerate(row) if c]
     text = " ".join(terms)
     return "-" + text[2:] if text.startswith("-") else text[2:] or "0"
-
-
-def _typeset(row: Row) -> str:
-    power = ["", "x", *(f"x^{{{k}}}" for k in range(2, len(row)))]
-    terms = [("-" if c < 0 else "+") + latex(abs(c)) + power[k] for k, c in enumerate(row) if c]
-    return " ".join(terms).removeprefix("+") or "0"

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import math
 import re
 from dataclasses import dataclass, field
@@ -15,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from optdp.exact import OPTIONAL, Tagged, Within, plain, prose, require
+from optdp.exact.numbers import digest
 
 
 class Domain(Tagged, root=True):
@@ -119,8 +118,8 @@ class Interval(_Bounded):
             raise ValueError(f"{given} is not allowed: the lower end must be below the upper end")
         if not np.isfinite(upper - lower) or upper - lower < 1e-300:
             raise ValueError(f"{given} is not allowed: its width must be between 1e-300 and 1.8e308")
-        object.__setattr__(self, "lower", lower + 0.0)
-        object.__setattr__(self, "upper", upper + 0.0)
+        object.__setattr__(self, "lower", lower)
+        object.__setattr__(self, "upper", upper)
 
     @property
     def exact_reach(self) -> Fraction:
@@ -129,8 +128,7 @@ class Interval(_Bounded):
 
     def distance(self, x: ArrayLike, y: ArrayLike) -> np.ndarray:
         """|y - x|, elementwise."""
-        found: np.ndarray = np.abs(np.subtract(y, x))
-        return found
+        return np.asarray(np.abs(np.subtract(y, x)))
 
     def latex(self) -> str:
         return str(self)
@@ -147,17 +145,14 @@ class Circle(_Bounded):
     """
 
     tag = "circle"
-    period: float
-    start: float = 0.0
+    period: Annotated[float, Within(1e-300)]
+    start: Annotated[float, Within()] = 0.0
 
     def __post_init__(self) -> None:
-        period = require.real("period", self.period, low=0.0, open_low=True)
-        start = require.real("start", self.start)
-        if not np.isfinite(start + period) or start + period <= start or period < 1e-300:
-            given = f"period = {period!r}, start = {start!r}"
+        super().__post_init__()
+        if not self.start < self.start + self.period < math.inf:
+            given = f"period = {self.period!r}, start = {self.start!r}"
             raise ValueError(f"{given} is not allowed: start + period must be a larger, finite number")
-        object.__setattr__(self, "period", period)
-        object.__setattr__(self, "start", start + 0.0)
 
     @property
     def lower(self) -> float:  # type: ignore[override]
@@ -179,8 +174,7 @@ class Circle(_Bounded):
     def distance(self, x: ArrayLike, y: ArrayLike) -> np.ndarray:
         """Length of the shorter arc between x and y, elementwise."""
         arc = np.mod(np.abs(np.subtract(y, x)), self.period)
-        found: np.ndarray = np.minimum(arc, self.period - arc)
-        return found
+        return np.asarray(np.minimum(arc, self.period - arc))
 
     def latex(self) -> str:
         return rf"\mathbb{{R}} / {plain(self.period)} \mathbb{{Z}}"
@@ -285,8 +279,7 @@ class Alphabet(Domain):
         shown = ", ".join(map(_shown, self.symbols[:8]))
         if len(self) <= 8 and not any(isinstance(s, str) and len(s) > 40 for s in self.symbols):
             return f"the alphabet {{{shown}}}"
-        digest = hashlib.sha256(json.dumps(self.symbols).encode()).hexdigest()[:16]
-        return f"the alphabet {{{shown}{', ...' * (len(self) > 8)}}} of {len(self)} symbols with sha256 {digest}"
+        return f"the alphabet {{{shown}{', ...' * (len(self) > 8)}}} of {len(self)} symbols {digest(self.symbols)}"
 
 
 @dataclass(frozen=True)
@@ -357,8 +350,7 @@ class _Vectors(Domain):
 
     def distance(self, x: ArrayLike, y: ArrayLike) -> np.ndarray:
         """The Euclidean norm of y - x, over the last axis."""
-        found: np.ndarray = np.linalg.norm(np.subtract(y, x, dtype=float), axis=-1)
-        return found
+        return np.asarray(np.linalg.norm(np.subtract(y, x, dtype=float), axis=-1))
 
     def _vectors(self, x: ArrayLike, name: str) -> np.ndarray:
         raw = require.array(x, name)
@@ -374,9 +366,6 @@ class _Round(_Vectors):
     """What the sphere and the ball share."""
 
     dim: Annotated[int, Within(1, 10**9)]
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "dim", require.integer("dim", self.dim, low=1, high=10**9))
 
     @property
     def dimension(self) -> int:  # type: ignore[override]
@@ -497,9 +486,8 @@ class Box(_Vectors):
             return " x ".join(map(str, self.sides))
         if len(ends) == 1:
             return f"{Interval(*ends.pop())}^{self.dimension}"
-        digest = hashlib.sha256(json.dumps([self.lower, self.upper]).encode()).hexdigest()[:16]
         shown = " x ".join(str(Interval(*pair)) for pair in list(zip(self.lower, self.upper, strict=True))[:3])
-        return f"the box {shown} x ... in R^{self.dimension} with sha256 {digest}"
+        return f"the box {shown} x ... in R^{self.dimension} {digest([self.lower, self.upper])}"
 
 
 def _shown(symbol: str | float) -> str:

@@ -56,9 +56,6 @@ class Piecewise(Family):
     tag = "piecewise"
     m: Annotated[int, Within(2, 10**6)] = 3
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "m", require.integer("m", self.m, low=2))
-
     def contains(self, mechanism: Candidate, eps: Number | None = None) -> bool:
         return mechanism.pieces is not None and mechanism.pieces <= self.m
 
@@ -107,9 +104,6 @@ class AffineWindow(Windows):
     tag = "affine-window"
     rule = "uniform"  # for a constant base both rules say the same
     kind: Literal["I", "II", "free"] = "I"
-
-    def __post_init__(self) -> None:
-        require.choice("kind", self.kind, ("I", "II", "free"))
 
     @property
     def activation(self) -> Shape:  # type: ignore[override]

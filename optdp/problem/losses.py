@@ -8,14 +8,13 @@ as a frozen dataclass with a `tag`; `docs/extending/loss.md` is a worked example
 from __future__ import annotations
 
 import bisect
-import hashlib
 import math
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
-from itertools import pairwise
+from itertools import pairwise, zip_longest
 from numbers import Real
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -24,7 +23,8 @@ from flint import arb, ctx
 from numpy.typing import ArrayLike
 
 from optdp.exact import Number, Tagged, Within, enclosures, fit, plain, polynomial, prose, require, show, work
-from optdp.exact.numbers import rational
+from optdp.exact.enclosures import nearest
+from optdp.exact.numbers import digest, rational
 from optdp.exact.sweep import Branches, horner
 from optdp.problem.domains import matrix_of
 
@@ -186,10 +186,7 @@ class Power(DistanceLoss):
     """L(d) = d^exponent for a distance d >= 0, `exponent` in [0.01, 100]. `Power(1)` is "abs", `Power(2)` "squared"."""
 
     tag = "power"
-    exponent: float = field()  # no default: not the None of other losses
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "exponent", require.real("exponent", self.exponent, low=0.01, high=100.0))
+    exponent: Annotated[float, Within(0.01, 100.0)] = field()  # no default: not the None of other losses
 
     @property
     def convex(self) -> bool:  # type: ignore[override]
@@ -207,12 +204,10 @@ class Power(DistanceLoss):
         return {1.0: "|Y - x|", 2.0: "(Y - x)^2"}.get(self.exponent, f"|Y - x|^{{{plain(self.exponent)}}}")
 
     def __call__(self, distance: ArrayLike) -> np.ndarray:
-        found: np.ndarray = np.power(distance, self.exponent)
-        return found
+        return np.asarray(np.power(distance, self.exponent))
 
     def integral(self, distance: ArrayLike) -> np.ndarray:
-        found: np.ndarray = np.power(distance, self.exponent + 1) / (self.exponent + 1)
-        return found
+        return np.asarray(np.power(distance, self.exponent + 1) / (self.exponent + 1))
 
     def integral_ball(self, distance: Number | arb) -> arb:
         q = enclosures.ball(self.exponent)
@@ -265,32 +260,104 @@ class _OneParameter(Loss):
         return self.words[1].replace("{}", self._parameter)
 
 
+class _InPieces(DistanceLoss):
+    """A loss in polynomial pieces, `_rows`: all numbers that are asked of it follow from these."""
+
+    _rows: Rows
+
+    @property
+    def polynomials(self) -> Rows | None:  # type: ignore[override]
+        return self._rows
+
+    @property
+    def _parts(self) -> Iterable[tuple[tuple[Fraction, ...], Fraction, Fraction | None]]:
+        """(coefficients, start, end) of each piece."""
+        breaks, rows = self._rows
+        return zip(rows, breaks, (*breaks[1:], None), strict=True)
+
+    @cached_property
+    def _primitives(self) -> tuple[tuple[Fraction, ...], ...]:
+        """Of each piece the primitive that continues the integral from 0."""
+        rows, total = [], Fraction(0)
+        for row, start, end in self._parts:
+            primitive = polynomial.primitive(row)
+            rows.append((total - _horner(primitive, start), *primitive[1:]))
+            total = _horner(rows[-1], start if end is None else end)
+        return tuple(rows)
+
+    @cached_property
+    def _floats(self) -> tuple[np.ndarray, ...]:
+        """The breaks, and the coefficients of the pieces and of their primitives (one column for each piece), as floats."""
+        tables = [
+            self._rows[:1],
+            *(zip_longest(*rows, fillvalue=Fraction(0)) for rows in (self._rows[1], self._primitives)),
+        ]
+        breaks, values, integrals = (np.array([list(map(nearest, row)) for row in table]) for table in tables)
+        return breaks[0], values, integrals
+
+    def __call__(self, distance: ArrayLike) -> np.ndarray:
+        return self._values(distance, self._floats[1])
+
+    def integral(self, distance: ArrayLike) -> np.ndarray:
+        return self._values(distance, self._floats[2])
+
+    def _values(self, distance: ArrayLike, columns: np.ndarray) -> np.ndarray:
+        d = np.asarray(distance, dtype=float)
+        place = np.searchsorted(self._floats[0][1:], d, side="right" if self.right_continuous else "left")
+        *lower, found = columns.take(place, axis=1)
+        for coefficients in reversed(lower):
+            found = found * d + coefficients
+        return np.asarray(found)
+
+    def integral_ball(self, distance: Number | arb) -> arb:
+        d = enclosures.ball(distance)
+        ends = (max(end, Fraction(0)) for end in (enclosures.lower(d), enclosures.upper(d)))
+        low, high = (enclosures.ball(self._at(end, self._primitives)) for end in ends)
+        return low.union(high)  # nondecreasing in d
+
+    def exact(self, distance: Fraction) -> Fraction:
+        return self._at(distance, self._rows[1])
+
+    def _at(self, d: Fraction, rows: Sequence[Sequence[Fraction]]) -> Fraction:
+        """The polynomial of the piece around d >= 0, at d."""
+        find = bisect.bisect_right if self.right_continuous else bisect.bisect_left
+        return _horner(rows[find(self._rows[0], d, 1) - 1], d)
+
+    def crossing(self, level: arb) -> arb:
+        """At a break, or by bisection between rationals: L is nondecreasing."""
+        t = enclosures.upper(level)
+        for row, low, end in self._parts:
+            if _horner(row, low) > t:
+                return enclosures.ball(low)
+            high = 2 * low + 1 if end is None else end
+            while end is None and high < 2**1100 and _horner(row, high) <= t:
+                high *= 2
+            if _horner(row, high) <= t:
+                continue
+            for _ in range(ctx.prec):
+                middle = (low + high) / 2
+                low, high = (middle, high) if _horner(row, middle) <= t else (low, middle)
+            return enclosures.ball(low).union(enclosures.ball(high))
+        return arb("inf")
+
+    def deficit_above(self, threshold: float, reach: Fraction) -> arb:
+        below = math.isfinite(threshold) and Fraction(threshold) <= self.exact(Fraction(0))
+        return arb(0) if below else super().deficit_above(threshold, reach)
+
+
 @dataclass(frozen=True)
-class Huber(_OneParameter, DistanceLoss):
+class Huber(_OneParameter, _InPieces):
     """d^2/2 up to `corner` and corner (d - corner/2) beyond: squared for small errors, absolute for large ones."""
 
     tag = "huber"
-    corner: float
+    corner: Annotated[float, Within(1e-150, 1e150)]
     convex = True
     words = "H(|Y - x|) with the Huber function of corner {}", "H_{{}}(|Y - x|)"
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "corner", require.real("corner", self.corner, low=1e-150, high=1e150))
-
-    @property
-    def polynomials(self) -> Rows:  # type: ignore[override]
+    @cached_property
+    def _rows(self) -> Rows:  # type: ignore[override]
         zero, c = Fraction(0), Fraction(self.corner)
         return (zero, c), ((zero, zero, Fraction(1, 2)), (-c * c / 2, c))
-
-    def __call__(self, distance: ArrayLike) -> np.ndarray:
-        d, c = np.asarray(distance, dtype=float), self.corner
-        return np.where(d <= c, np.minimum(d, c) ** 2 / 2, c * (d - c / 2))
-
-    def integral(self, distance: ArrayLike) -> np.ndarray:
-        d, c = np.asarray(distance, dtype=float), self.corner
-        near, far = np.minimum(d, c), np.maximum(d - c, 0.0)
-        found: np.ndarray = near**3 / 6 + c * far * (c + far) / 2
-        return found
 
     def integral_ball(self, distance: Number | arb) -> arb:
         d, c = enclosures.ball(distance), enclosures.ball(self.corner)
@@ -305,48 +372,31 @@ class Huber(_OneParameter, DistanceLoss):
 
 
 @dataclass(frozen=True)
-class Threshold(_OneParameter, DistanceLoss):
+class Threshold(_OneParameter, _InPieces):
     """1 where the distance exceeds `limit`, else 0: its expectation is the probability of an error above the limit."""
 
     tag = "threshold"
-    limit: float
+    limit: Annotated[float, Within(0.0)]
     words = "1[|Y - x| > {}]", r"\mathbf{1}[|Y - x| > {}]"
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "limit", require.real("limit", self.limit, low=0.0))
+    @property
+    def _rows(self) -> Rows:  # type: ignore[override]
+        return (Fraction(0), Fraction(self.limit)), ((Fraction(0),), (Fraction(1),))
 
     @property
     def polynomials(self) -> Rows | None:  # type: ignore[override]
-        if self.limit == 0:  # 1 everywhere but at one point, where atoms may lie
-            return None
-        return (Fraction(0), Fraction(self.limit)), ((Fraction(0),), (Fraction(1),))
+        return self._rows if self.limit else None  # 1 everywhere but at one point, where atoms may lie
+
+    def integral_ball(self, distance: Number | arb) -> arb:
+        return (enclosures.ball(distance) - enclosures.ball(self.limit)).max(arb(0))
 
     @property
     def whole(self) -> DistanceLoss:
         return self if self.limit else Threshold(0.5)
 
-    def exact(self, distance: Fraction) -> Fraction:
-        return Fraction(distance > self.limit)
-
-    def __call__(self, distance: ArrayLike) -> np.ndarray:
-        return np.where(np.asarray(distance, dtype=float) > self.limit, 1.0, 0.0)
-
-    def integral(self, distance: ArrayLike) -> np.ndarray:
-        return np.maximum(np.asarray(distance, dtype=float) - self.limit, 0.0)
-
-    def integral_ball(self, distance: Number | arb) -> arb:
-        return (enclosures.ball(distance) - enclosures.ball(self.limit)).max(arb(0))
-
-    def deficit_above(self, threshold: float, reach: Fraction) -> arb:
-        if threshold <= 0:
-            return arb(0)
-        near = enclosures.ball(min(Fraction(self.limit), reach))
-        beyond = (enclosures.ball(threshold) - 1).max(arb(0)) * (enclosures.ball(reach) - near)
-        return enclosures.ball(threshold) * near + beyond
-
 
 @dataclass(frozen=True)
-class Pieces(DistanceLoss):
+class Pieces(_InPieces):
     """A nondecreasing loss of the distance in exact polynomial pieces.
 
     **Arguments:** `breaks`: 0 = b_0 < b_1 < ... < b_n; `coefficients`: for each of the n + 1 pieces [b_i, b_(i+1)), the last
@@ -379,18 +429,13 @@ class Pieces(DistanceLoss):
             raise ValueError("coefficients are not allowed: the loss must be >= 0 at distance 0")
         for i, (row, start, end) in enumerate(self._parts):
             drops = i > 0 and _horner(row, start) < _horner(rows[i - 1], start)
-            if drops or not polynomial.nonnegative(_slope(row), start, end):
+            if drops or not polynomial.nonnegative(polynomial.slope(row), start, end):
                 reason = f"the loss is not proven nondecreasing from distance {start} on"
                 raise ValueError(f"coefficients are not allowed: {reason}")
 
     @property
-    def polynomials(self) -> Rows:  # type: ignore[override]
+    def _rows(self) -> Rows:  # type: ignore[override]
         return self.breaks, self.coefficients
-
-    @property
-    def _parts(self) -> Iterable[tuple[tuple[Fraction, ...], Fraction, Fraction | None]]:
-        """(coefficients, start, end) of each piece."""
-        return zip(self.coefficients, self.breaks, (*self.breaks[1:], None), strict=True)
 
     @property
     def convex(self) -> bool:  # type: ignore[override]
@@ -398,8 +443,8 @@ class Pieces(DistanceLoss):
         for i, (row, start, end) in enumerate(self._parts):
             last = self.coefficients[max(i - 1, 0)]
             jumps = _horner(row, start) != _horner(last, start)
-            falls = _horner(_slope(row), start) < _horner(_slope(last), start)
-            if jumps or falls or not polynomial.nonnegative(_slope(_slope(row)), start, end):
+            falls = _horner(polynomial.slope(row), start) < _horner(polynomial.slope(last), start)
+            if jumps or falls or not polynomial.nonnegative(polynomial.slope(polynomial.slope(row)), start, end):
                 return False
         return True
 
@@ -410,62 +455,6 @@ class Pieces(DistanceLoss):
             terms = [f"{show(a)}" + (f" d^{k}" if k else "") for k, a in enumerate(row) if a]
             spelled.append(f"{' + '.join(terms) or '0'} from d = {show(b)}")
         return f"L(|Y - x|), L(d) = {'; '.join(spelled)}"
-
-    def __call__(self, distance: ArrayLike) -> np.ndarray:
-        return self._values(distance, self.coefficients)
-
-    def integral(self, distance: ArrayLike) -> np.ndarray:
-        return self._values(distance, self._primitives)
-
-    def _values(self, distance: ArrayLike, rows: tuple[tuple[Fraction, ...], ...]) -> np.ndarray:
-        d = np.asarray(distance, dtype=float)
-        out = np.zeros(d.shape)
-        place = np.maximum(np.searchsorted(np.array([float(b) for b in self.breaks]), d, side="right") - 1, 0)
-        for i, row in enumerate(rows):
-            out = np.where(place == i, np.polynomial.polynomial.polyval(d, [float(a) for a in row]), out)
-        return out
-
-    @cached_property
-    def _primitives(self) -> tuple[tuple[Fraction, ...], ...]:
-        """Of each piece the primitive that continues the integral from 0."""
-        rows, total = [], Fraction(0)
-        for row, start, end in self._parts:
-            primitive = (Fraction(0), *(a / (k + 1) for k, a in enumerate(row)))
-            rows.append((total - _horner(primitive, start), *primitive[1:]))
-            total = _horner(rows[-1], end or start)
-        return tuple(rows)
-
-    def integral_ball(self, distance: Number | arb) -> arb:
-        d = enclosures.ball(distance)
-        ends = (max(end, Fraction(0)) for end in (enclosures.lower(d), enclosures.upper(d)))
-        low, high = (enclosures.ball(self._exact(end, self._primitives)) for end in ends)
-        return low.union(high)  # nondecreasing in d
-
-    def deficit_above(self, threshold: float, reach: Fraction) -> arb:
-        below = math.isfinite(threshold) and Fraction(threshold) <= self.coefficients[0][0]
-        return arb(0) if below else super().deficit_above(threshold, reach)
-
-    def crossing(self, level: arb) -> arb:
-        """By bisection between rationals: L is nondecreasing."""
-        t = enclosures.upper(level)
-        low, high = Fraction(0), max(self.breaks[-1], Fraction(1))
-        while self._exact(high, self.coefficients) <= t:
-            high *= 2
-            if high > 2**1100:
-                return arb("inf")
-        for _ in range(ctx.prec):
-            middle = (low + high) / 2
-            low, high = (middle, high) if self._exact(middle, self.coefficients) <= t else (low, middle)
-        return enclosures.ball(low).union(enclosures.ball(high))
-
-    def _exact(self, d: Fraction, rows: tuple[tuple[Fraction, ...], ...]) -> Fraction:
-        """The polynomial of the piece around d >= 0, at d."""
-        return _horner(rows[bisect.bisect_right(self.breaks, d) - 1], d)
-
-
-def _slope(row: Sequence[Fraction]) -> list[Fraction]:
-    """Coefficients of the derivative."""
-    return [k * a for k, a in enumerate(row)][1:] or [Fraction(0)]
 
 
 def _horner(row: Sequence[Fraction], d: Fraction) -> Fraction:
@@ -478,13 +467,10 @@ class Pinball(_OneParameter):
     """tau (y - x)+ + (1 - tau)(x - y)+, `tau` in (0, 1): outputs that aim at a quantile."""
 
     tag = "pinball"
-    tau: float
+    tau: Annotated[float, Within(0.0, 1.0, open_low=True, open_high=True)]
     form = "difference"
     convex = True
     words = "[{} (Y - x)+ + (1 - {})(x - Y)+]", r"\rho_{{}}(Y - x)"
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "tau", require.real("tau", self.tau, low=0.0, high=1.0, open_low=True, open_high=True))
 
     @property
     def slopes(self) -> tuple[Fraction, Fraction]:  # type: ignore[override]
@@ -498,8 +484,7 @@ class Pinball(_OneParameter):
 
     def of(self, x: ArrayLike, y: ArrayLike) -> np.ndarray:
         d = np.subtract(y, x)
-        found: np.ndarray = np.where(d >= 0, self.tau * d, (self.tau - 1) * d)
-        return found
+        return np.asarray(np.where(d >= 0, self.tau * d, (self.tau - 1) * d))
 
 
 class _Session(Loss):
@@ -814,8 +799,7 @@ class CustomLoss(_Session, DistanceLoss):
 
     def integral(self, distance: ArrayLike) -> np.ndarray:
         low, high = self.integral_bracket(distance)
-        found: np.ndarray = (low + high) / 2
-        return found
+        return np.asarray((low + high) / 2)
 
     def integral_bracket(self, distance: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
         """(low, high) around the integral of L from 0 to distance in [0, reach], elementwise, from the sampled values."""
@@ -905,8 +889,7 @@ class MatrixLoss(Loss):
     def phrase(self) -> str:
         if len(self.rows) * len(self.rows[0]) <= 16:
             return f"L(x, Y) with L = [{'; '.join(', '.join(map(plain, row)) for row in self.rows)}]"
-        digest = hashlib.sha256(self.array.astype("<f8").tobytes()).hexdigest()[:16]
-        return f"L(x, Y) with the {self.name} L with sha256 {digest}"
+        return f"L(x, Y) with the {self.name} L {digest(self.array.astype('<f8').tobytes())}"
 
     @property
     def array(self) -> np.ndarray:

@@ -7,11 +7,10 @@ on the earth), `Graph` (shortest paths); `Apart` is |x - x'| itself, on an inter
 from __future__ import annotations
 
 import csv
-import hashlib
-import json
+import io
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from importlib import resources
@@ -22,10 +21,10 @@ import numpy as np
 from flint import arb, ctx
 
 from optdp import files
-from optdp.exact import OPTIONAL, Check, Log, Number, Tagged, Within, enclosures, require, show, work
-from optdp.exact.numbers import latex
+from optdp.exact import Check, Log, Number, Tagged, Within, enclosures, require, show, table, work
+from optdp.exact.numbers import digest, latex
 from optdp.problem.domains import Alphabet, Circle, Domain, Interval, matrix_of
-from optdp.problem.privacy import LDP, Privacy, _nonnegative
+from optdp.problem.privacy import LDP, Notion, Privacy
 
 #: A metric has at most this many points: there is a factor e^(eps d) for each pair.
 POINTS = 2000
@@ -62,9 +61,6 @@ class Metric(Tagged, root=True):
     #: Where the points are on a map (first across, then up), or None.
     coordinates: np.ndarray | None = None
 
-    def _digest(self, *content: Any) -> str:
-        return hashlib.sha256(json.dumps(content).encode()).hexdigest()[:16]
-
 
 @dataclass(frozen=True)
 class Distances(Metric):
@@ -97,7 +93,7 @@ class Distances(Metric):
     def phrase(self) -> str:
         if len(self) <= 4:
             return f"d = [{'; '.join(', '.join(f'{v:g}' if float(f'{v:g}') == v else repr(v) for v in r) for r in self.rows)}]"
-        return f"d the {len(self)} x {len(self)} distances with sha256 {self._digest(self.rows)}"
+        return f"d the {len(self)} x {len(self)} distances {digest([self.rows])}"
 
     def ball(self, i: int, j: int) -> arb:
         return arb(self.rows[i][j])
@@ -135,7 +131,7 @@ class Points(Metric):
     kind: Literal["euclidean", "haversine"] = "euclidean"
 
     def __post_init__(self) -> None:
-        require.choice("kind", self.kind, ("euclidean", "haversine"))
+        super().__post_init__()
         matrix = matrix_of(self.places)
         if matrix is None or not 1 <= matrix.shape[1] <= 100:
             raise TypeError("metric is not allowed: points must be lists of equally many numbers")
@@ -155,7 +151,7 @@ class Points(Metric):
         what = earth if self.kind == "haversine" else "the Euclidean distance"
         if len(self) * len(self.places[0]) <= 16:
             return f"d {what} of {', '.join(map(str, self.places))}"
-        return f"d {what} of {len(self)} points with sha256 {self._digest(self.places)}"
+        return f"d {what} of {len(self)} points {digest([self.places])}"
 
     @cached_property
     def _balls(self) -> list[tuple[arb, ...]]:
@@ -243,8 +239,8 @@ class Graph(Metric):
             named = ", ".join(f"{a}-{b}: {v:g}" for (a, b), v in zip(self.edges, self.lengths, strict=True))
             if all(float(f"{v:g}") == v for v in self.lengths):
                 return f"d the length of shortest paths along {named}"
-        digest = self._digest(self.edges, self.lengths)
-        return f"d the length of shortest paths along {len(self.edges)} edges between {len(self)} symbols with sha256 {digest}"
+        told = f"{len(self.edges)} edges between {len(self)} symbols {digest([self.edges, self.lengths])}"
+        return f"d the length of shortest paths along {told}"
 
     @cached_property
     def _length(self) -> dict[tuple[int, int], float]:
@@ -300,7 +296,7 @@ def as_metric(metric: MetricLike) -> Metric:
 
 
 @dataclass(frozen=True)
-class MetricLDP(Privacy):
+class MetricLDP(Notion):
     """Metric privacy: K(S|x) <= e^(eps d(x, x')) K(S|x') for all inputs x, x' and sets S of outputs.
 
     Near inputs are hidden from each other well, far ones less. With places and d in kilometres it is geo-indistinguishability
@@ -316,12 +312,11 @@ class MetricLDP(Privacy):
     """
 
     tag = "metric-ldp"
-    eps: Number
+    eps: Annotated[Number, Within(0.0)]
     metric: Metric
-    ideal: bool = field(default=False, repr=False, metadata=OPTIONAL)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "eps", _nonnegative(self.eps, "eps"))
+        super().__post_init__()
         object.__setattr__(self, "metric", as_metric(self.metric))
 
     @property
@@ -334,9 +329,6 @@ class MetricLDP(Privacy):
 
     def latex(self) -> str:
         return rf"K(S \mid x) \le e^{{{latex(self.eps)}\, d(x, x')}} K(S \mid x')"
-
-    def _parameters(self) -> dict[str, Any]:
-        return {"eps": self.eps, "metric": self.metric}
 
     def on(self, domain: Domain) -> Privacy:
         """Itself. **Raises** ValueError where its distances are not those of the domain's inputs."""
@@ -459,8 +451,8 @@ def read_metric(path: str | Path) -> tuple[Alphabet, Metric, dict[str, list[str]
     """Places from a CSV file: (their names, their distances, the file's other columns).
 
     The first column has names. With columns "latitude" and "longitude" (degrees) distances are kilometres along the earth, with
-    "x" and "y" they are Euclidean, and otherwise it is a square matrix whose header repeats the names. Lines that begin with #
-    are left out; `path` may be "-" for standard input.
+    "x" and "y" they are Euclidean, and otherwise it is a square matrix whose header repeats the names. The format is that of
+    `optdp.exact.table`, but lines that begin with # are left out; `path` may be "-" for standard input.
 
     **Raises** OSError, or ValueError saying what is wrong.
     """
@@ -468,22 +460,19 @@ def read_metric(path: str | Path) -> tuple[Alphabet, Metric, dict[str, list[str]
         text = stream.read(20_000_001)
     if len(text) > 20_000_000:
         raise ValueError(f"{path} is not allowed: it has more than 20 MB")
-    try:
-        table = list(csv.reader(line for line in text.decode("utf-8-sig").splitlines() if not line.startswith("#")))
-    except (UnicodeDecodeError, csv.Error):
-        raise ValueError(f"{path} is not allowed: it is no CSV text in UTF-8") from None
-    rows = [row for row in table if row]
-    if len(rows) < 3 or any(len(row) != len(rows[0]) for row in rows):
-        raise ValueError(f"{path} is not allowed: it must have a header and at least two rows, all of one length")
-    head, *body = [[cell.strip() for cell in row] for row in rows]
-    columns = dict(zip(head, map(list, zip(*body, strict=True)), strict=False))
+    lines = b"".join(line for line in text.splitlines(keepends=True) if not line.startswith(b"#"))
+    places = table.Table(io.BytesIO(lines), str(path))
+    head, *body = [[cell.strip() for cell in row] for row in (places.header, *places.rows())]
+    if len(body) < 2:
+        raise ValueError(f"{path} is not allowed: it must have a header and at least two rows")
+    columns = dict(zip(head, map(list, zip(*body, strict=True)), strict=True))
     names = [row[0] for row in body]
 
     def numbers(cells: list[str], what: str) -> list[float]:
-        try:
-            return [float(cell) for cell in cells]
-        except ValueError:
-            raise ValueError(f"{path} is not allowed: {what} must be numbers") from None
+        found = [table.real(cell) for cell in cells]
+        if None in found:
+            raise ValueError(f"{path} is not allowed: {what} must be numbers")
+        return found  # type: ignore[return-value]
 
     for kind, wanted in (("haversine", ("latitude", "longitude")), ("euclidean", ("x", "y"))):
         if set(wanted) <= set(head):

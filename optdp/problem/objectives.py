@@ -48,6 +48,7 @@ class _OfLoss(Objective):
     loss: Annotated[Any, Within(kind=Loss)]
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         object.__setattr__(self, "loss", as_loss(self.loss))
 
     def on(self, domain: Domain) -> Objective:
@@ -194,11 +195,7 @@ class At(_OfLoss):
     """The expected loss at one input `x`."""
 
     tag = "at"
-    x: float = 0.0
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        object.__setattr__(self, "x", require.real("x", self.x) + 0.0)
+    x: Annotated[float, Within()] = 0.0
 
     @property
     def phrase(self) -> str:
@@ -226,11 +223,7 @@ class Quantile(Objective):
     """
 
     tag = "quantile"
-    level: Annotated[float, Within(0.0, 1.0)]
-
-    def __post_init__(self) -> None:
-        level = require.real("level", self.level, low=0.0, high=1.0, open_low=True, open_high=True)
-        object.__setattr__(self, "level", level)
+    level: Annotated[float, Within(0.0, 1.0, open_low=True, open_high=True)]
 
     @property
     def loss(self) -> Power:

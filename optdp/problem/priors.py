@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import math
 import numbers
 from collections.abc import Iterable, Mapping, Sized
@@ -17,7 +15,7 @@ from numpy.typing import ArrayLike
 
 from optdp.exact import require, work
 from optdp.exact.fields import LONGEST, Tagged, Within
-from optdp.exact.numbers import BITS
+from optdp.exact.numbers import BITS, digest
 from optdp.problem.domains import symbol_array
 
 #: How far from 1 the entries of a prior may sum: what decimals typed by hand and sums of floats leave.
@@ -169,10 +167,9 @@ class Prior(Distribution):
         if len(self) <= 8 and near and all(Fraction(float(p)) == p for p in floats):
             normalised = "" if sum(floats) == 1 else ", normalised"
             return f"the prior ({', '.join(repr(float(p)) for p in floats)}){normalised}{names}{self.missing}"
-        content = json.dumps([list(map(str, self.weights)), list(map(str, self.categories))]).encode()
-        digest = hashlib.sha256(content).hexdigest()[:16]
+        content = [list(map(str, self.weights)), list(map(str, self.categories))]
         about = f", about ({', '.join(f'{p:.4g}' for p in self.probabilities)})," if len(self) <= 8 else ""
-        return f"the prior of {len(self)} categories{about} with sha256 {digest}{self.missing}"
+        return f"the prior of {len(self)} categories{about} {digest(content)}{self.missing}"
 
 
 def _wrong_number(names: Sized, wanted: str) -> ValueError:

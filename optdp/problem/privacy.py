@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
@@ -15,7 +14,7 @@ import numpy as np
 from flint import arb, ctx
 
 from optdp.exact import OPTIONAL, Check, Tagged, Within, enclosures, require, work
-from optdp.exact.numbers import Log, Number, above, exp_of, latex, number, prose, show
+from optdp.exact.numbers import Log, Number, digest, exp_of, latex, prose, show
 from optdp.exact.pairs import Pair
 from optdp.problem.priors import Prior
 
@@ -24,6 +23,8 @@ BITS = 96
 #: Corners of a power curve are first compared with chords of the Gaussian's, where there are more than MANY outcomes: between
 #: vertices at normal quantiles 1/CHORDS apart, from -DEEPEST to 0.
 MANY, CHORDS, DEEPEST = 150, 1024, 7
+#: Pairs (eps, delta).
+Pairs = tuple[tuple[Number, Number], ...]
 #: Corners (P(S), Q(S)) of a power curve: what the best tests of one neighbour against the other reach.
 Corners = list[tuple[Fraction, Fraction]]
 
@@ -65,7 +66,8 @@ class Privacy(Tagged, root=True):
         return None if answer and other.ideal and not self.ideal else answer
 
     def _implied_by(self, other: Privacy) -> bool | None:
-        return True if type(self) is type(other) and self._parameters() == other._parameters() else None
+        own, others = ({k: v for k, v in vars(notion).items() if k != "ideal"} for notion in (self, other))
+        return True if type(self) is type(other) and own == others else None
 
     def on(self, domain: Any) -> Privacy:
         """The notion with everything that it takes checked against the domain. **Raises** ValueError where it does not fit."""
@@ -78,9 +80,6 @@ class Privacy(Tagged, root=True):
     def admits(self, pair: Pair) -> bool | None:
         """Whether neighbours may have these two distributions of outputs: True or False where proven, None where not known."""
         return None
-
-    def _parameters(self) -> dict[str, Any]:
-        return {name: value for name, value in vars(self).items() if name != "ideal"}
 
     def in_real_arithmetic(self) -> Self:
         """The same guarantee, for the ideal mechanism whose sampler rounds to floats."""
@@ -95,23 +94,20 @@ class Privacy(Tagged, root=True):
         for name in ("eps", "delta"):
             value = getattr(self, name, 0.0)
             if len(show(value)) > 30:
-                near = f"{float(value):.12g}"
-                if not enclosures.at_most(value, Fraction(near)):
-                    near = above(float(value) * (1 + 1e-15), 12)
-                text, rounded = text.replace(show(value), near), [*rounded, name]
+                text, rounded = text.replace(show(value), enclosures.rounded_up(value, 12)), [*rounded, name]
         text += f" ({' and '.join(rounded)} rounded up)" if rounded else ""
         return text + (" (in real arithmetic; floats are sampled)" if self.ideal else "")
 
 
-def _nonnegative(value: Any, name: str) -> Number:
-    found = number(value, name)
-    if (found.argument < 1) if isinstance(found, Log) else found < 0:
-        raise ValueError(f"{name} = {found!r} is not allowed: {name} must be >= 0")
-    return found
+@dataclass(frozen=True)
+class Notion(Privacy):
+    """What all notions here have: they can be those of an ideal mechanism."""
+
+    ideal: bool = field(default=False, repr=False, kw_only=True, metadata=OPTIONAL)
 
 
 @dataclass(frozen=True)
-class LDP(Privacy):
+class LDP(Notion):
     """eps-local differential privacy: K(S|x) <= e^eps K(S|x') for all inputs x, x' and sets S of outputs.
 
     **Arguments:** `eps`: >= 0, an exact number: a float stands for its exact value, "1/3" for the rational, and
@@ -121,11 +117,7 @@ class LDP(Privacy):
     """
 
     tag = "ldp"
-    eps: Number
-    ideal: bool = field(default=False, repr=False, metadata=OPTIONAL)
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "eps", _nonnegative(self.eps, "eps"))
+    eps: Annotated[Number, Within(0.0)]
 
     @property
     def adjective(self) -> str:
@@ -148,10 +140,14 @@ class LDP(Privacy):
         return Check("privacy", enclosures.at_most_exp(ratio, self.eps), told)
 
 
-class _Central(Privacy):
+#: How far neighbours may be apart.
+Sensitivity = Annotated[float, Within(1e-150, 1e150)]
+
+
+class _Central(Notion):
     """Notions whose neighbours are inputs at most `sensitivity` apart."""
 
-    sensitivity: float
+    sensitivity: Sensitivity
 
     @property
     def clause(self) -> str:
@@ -160,12 +156,22 @@ class _Central(Privacy):
     def _latex(self, inequality: str) -> str:
         return rf"{inequality}, \quad |x - x'| \le {latex(self.sensitivity)}"
 
-    def _set_sensitivity(self) -> None:
-        object.__setattr__(self, "sensitivity", require.real("sensitivity", self.sensitivity, low=1e-150, high=1e150))
+
+class _AtPairs(_Central):
+    """Notions that ask for (eps, delta)-privacy at finitely many pairs, `asked`, or at these and more."""
+
+    asked: Pairs
+
+    def delta_at(self, eps: Number) -> Fraction:
+        """The least delta that the pairs imply at `eps`, rounded up."""
+        return _delta_at(self.asked, eps)
+
+    def admits(self, pair: Pair) -> bool | None:
+        return _admits_pairs(self.asked, pair)
 
 
 @dataclass(frozen=True)
-class ApproxDP(_Central):
+class ApproxDP(_AtPairs):
     """(eps, delta)-differential privacy: P(M(x) in S) <= e^eps P(M(x') in S) + delta whenever |x - x'| <= sensitivity.
 
     **Arguments:** `eps` in [0, 30] and `delta` in [0, 1), not both 0, exact numbers as in `LDP`; `sensitivity` > 0, a float.
@@ -175,20 +181,16 @@ class ApproxDP(_Central):
 
     tag = "approx"
     eps: Number
-    delta: Number = 0.0
-    sensitivity: float = 1.0
-    ideal: bool = field(default=False, repr=False, metadata=OPTIONAL)
+    delta: Annotated[Number, Within(0.0, 1.0, open_high=True)] = 0.0
+    sensitivity: Sensitivity = 1.0
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         object.__setattr__(self, "eps", require.exact_epsilon(self.eps, zero=True))
-        delta = number(self.delta, "delta")
-        require.real("delta", float(delta), low=0.0, high=1.0, open_high=True)
-        if isinstance(delta, Log):
-            raise TypeError(f"delta = {delta!r} is not allowed: delta must be a rational number")
-        if delta and not (float(delta) > 0 and delta < 1):  # a fraction below all floats, or that is rounded to 1
+        if isinstance(self.delta, Log):
+            raise TypeError(f"delta = {self.delta!r} is not allowed: delta must be a rational number")
+        if self.delta and not float(self.delta):
             raise ValueError("delta is not allowed: delta must be 0 or a number in [5e-324, 1)")
-        object.__setattr__(self, "delta", delta)
-        self._set_sensitivity()
         if self.delta == 0 and enclosures.at_most(self.eps, 0):
             raise ValueError("eps = 0, delta = 0 is not allowed: no noise hides everything, so one of them must be > 0")
 
@@ -209,14 +211,11 @@ class ApproxDP(_Central):
                 return True
             if other.sensitivity == self.sensitivity and other.eps == self.eps:
                 return False  # same eps, larger delta: mechanisms that need all of it exist
-        return _implies_pairs([(self.eps, self.delta)], other, self.sensitivity)
+        return _implies_pairs(self.asked, other, self.sensitivity)
 
-    def delta_at(self, eps: Number) -> Fraction:
-        """The least delta that the guarantee implies at `eps`, rounded up."""
-        return _delta_at([(self.eps, self.delta)], eps)
-
-    def admits(self, pair: Pair) -> bool | None:
-        return _admits_pairs([(self.eps, self.delta)], pair)
+    @property
+    def asked(self) -> Pairs:  # type: ignore[override]
+        return ((self.eps, self.delta),)
 
     def check(self, divergence: Fraction) -> Check:
         """Whether the largest hockey-stick divergence, bounded from above exactly, is at most delta."""
@@ -226,7 +225,7 @@ class ApproxDP(_Central):
 
 
 @dataclass(frozen=True)
-class LIP(Privacy):
+class LIP(Notion):
     """eps-local information privacy for a prior P: e^-eps <= P(x) / P(x|y) <= e^eps for all categories x and outputs y.
 
     What anyone knows of a user's category after the output differs from what the prior says by a factor of at most
@@ -239,13 +238,12 @@ class LIP(Privacy):
     """
 
     tag = "lip"
-    eps: Number
+    eps: Annotated[Number, Within(0.0)]
     prior: Prior
     lower_only: bool = False
-    ideal: bool = field(default=False, repr=False, metadata=OPTIONAL)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "eps", _nonnegative(self.eps, "eps"))
+        super().__post_init__()
         object.__setattr__(self, "prior", Prior.of(self.prior))
 
     @property
@@ -284,9 +282,8 @@ class LIP(Privacy):
         return Check("privacy", from_below and from_above, ", ".join(sides) + " (exact rationals)")
 
 
-def _delta_at(pairs: Iterable[tuple[Number, Number]], eps: Number) -> Fraction:
+def _delta_at(pairs: Pairs, eps: Number) -> Fraction:
     """The least delta at `eps` that these pairs (eps, delta) imply, rounded up: the largest P(S) - e^eps Q(S) at a corner."""
-    pairs = list(pairs)
     if [e for e, _ in pairs] == [eps]:  # one pair implies no more than itself
         return Fraction(pairs[0][1])  # type: ignore[arg-type]
     direct = [Fraction(d) for e, d in pairs if enclosures.at_most(e, eps)]  # type: ignore[arg-type]
@@ -295,9 +292,7 @@ def _delta_at(pairs: Iterable[tuple[Number, Number]], eps: Number) -> Fraction:
     return min([*direct, max(value - ratio * place for value, place in corners)])
 
 
-def _power_curve(
-    pairs: Iterable[tuple[Number, Number]], rounding: Callable[[Number, int], Fraction] = enclosures.exp_above
-) -> Corners:
+def _power_curve(pairs: Pairs, rounding: Callable[[Number, int], Fraction]) -> Corners:
     """Corners of the largest power curve that these pairs (eps, delta) allow, from (., 0) to (1, 1).
 
     P(S) <= e^eps Q(S) + delta, and the same for the complement of S with P and Q exchanged, are lines above the curve.
@@ -324,7 +319,7 @@ def _meet(steep: tuple[Fraction, Fraction], flat: tuple[Fraction, Fraction]) -> 
     return (flat[1] - steep[1]) / (steep[0] - flat[0])
 
 
-def _implies_pairs(pairs: list[tuple[Number, Number]], other: Privacy, sensitivity: float) -> bool | None:
+def _implies_pairs(pairs: Pairs, other: Privacy, sensitivity: float) -> bool | None:
     """Whether `other` implies (eps, delta)-privacy for all of these pairs, for neighbours up to `sensitivity` apart."""
     near = getattr(other, "sensitivity", None)
     known = [other.delta_at(eps) for eps, _ in pairs]
@@ -338,7 +333,7 @@ def _implies_pairs(pairs: list[tuple[Number, Number]], other: Privacy, sensitivi
     return False if attained and max(excess) > Fraction(1, 2**100) else None
 
 
-def _admits_pairs(pairs: Iterable[tuple[Number, Number]], pair: Pair) -> bool | None:
+def _admits_pairs(pairs: Pairs, pair: Pair) -> bool | None:
     answers = []
     for eps, delta in pairs:
         limit = Fraction(delta)  # type: ignore[arg-type]
@@ -358,19 +353,16 @@ class Divergence(_Central):
         near = self.sensitivity if local else getattr(other, "sensitivity", 0.0)
         if near < self.sensitivity:
             return None
-        if isinstance(other, LDP):
-            found = self._by_curve([(other.eps, 0.0)])
-        elif isinstance(other, ApproxDP):
-            found = self._by_curve([(other.eps, other.delta)])
-        elif isinstance(other, Profile):
-            found = self._by_curve(list(other.pairs))
-        elif isinstance(other, Curve):  # which may ask for more than its points
-            found = self._by_own(other) or (True if self._by_curve(list(other.points)) else None)
+        found: bool | None
+        if isinstance(other, Curve):  # which may ask for more than its points
+            found = self._by_own(other) or (True if self._by_curve(other.asked) else None)
+        elif isinstance(other, LDP | _AtPairs):
+            found = self._by_curve(((other.eps, 0.0),) if isinstance(other, LDP) else other.asked)
         else:
             found = self._by_own(other)
         return None if found is False and near != self.sensitivity else found
 
-    def _by_curve(self, pairs: list[tuple[Number, Number]]) -> bool | None:
+    def _by_curve(self, pairs: Pairs) -> bool | None:
         """By the two distributions with the largest power curve that the pairs allow: they are outputs of some mechanism."""
         if max(float(eps) for eps, _ in pairs) > 300:
             return None
@@ -409,7 +401,7 @@ def _two_each(name: str, given: Iterable[Any], least: int, most: int) -> list[tu
 
 
 @dataclass(frozen=True)
-class Profile(Divergence):
+class Profile(_AtPairs, Divergence):
     """(eps, delta)-differential privacy at several points of the privacy profile at once.
 
     **Arguments:** `pairs`: a list of (eps, delta) as in `ApproxDP`, each eps once; `sensitivity` > 0, a float.
@@ -424,16 +416,15 @@ class Profile(Divergence):
 
     tag = "profile"
     pairs: Annotated[tuple[tuple[Number, Number], ...], Within(least=1, most=1000)]
-    sensitivity: float = 1.0
-    ideal: bool = field(default=False, repr=False, metadata=OPTIONAL)
+    sensitivity: Sensitivity = 1.0
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         made = [ApproxDP(eps, delta, self.sensitivity) for eps, delta in _two_each("pairs", self.pairs, 1, 1000)]
         made.sort(key=lambda pair: float(pair.eps))
         if len({pair.eps for pair in made}) < len(made):
             raise ValueError("pairs are not allowed: each eps may be given once")
         object.__setattr__(self, "pairs", tuple((pair.eps, pair.delta) for pair in made))
-        self._set_sensitivity()
 
     @classmethod
     def under(cls, curve: Callable[[float], float], at: Iterable[float], sensitivity: float = 1.0) -> Profile:
@@ -449,34 +440,27 @@ class Profile(Divergence):
     @property
     def adjective(self) -> str:
         if len(self.pairs) > 6:
-            listed = "; ".join(f"{show(e)}, {show(d)}" for e, d in self.pairs)
-            digest = hashlib.sha256(listed.encode()).hexdigest()[:16]
-            first, last = self.pairs[0], self.pairs[-1]
-            return (
-                f"({show(first[0])}, {show(first[1])})- to ({show(last[0])}, {show(last[1])})-DP (at the {len(self.pairs)} "
-                f"pairs with sha256 {digest})"
-            )
+            all_pairs = [f"{show(e)}, {show(d)}" for e, d in self.pairs]
+            told = f"at the {len(all_pairs)} pairs {digest('; '.join(all_pairs).encode())}"
+            return f"({all_pairs[0]})- to ({all_pairs[-1]})-DP ({told})"
         return " and ".join(f"({show(e)}, {show(d)})" for e, d in self.pairs) + "-DP"
 
     def latex(self) -> str:
         return self._latex(r"K(S \mid x) \le e^{\varepsilon_j} K(S \mid x') + \delta_j")
 
-    def delta_at(self, eps: Number) -> Fraction:
-        """The least delta that the pairs imply at `eps`, rounded up."""
-        return _delta_at(self.pairs, eps)
-
-    def admits(self, pair: Pair) -> bool | None:
-        return _admits_pairs(self.pairs, pair)
+    @property
+    def asked(self) -> Pairs:  # type: ignore[override]
+        return self.pairs
 
     def _implied_by(self, other: Privacy) -> bool | None:
         if isinstance(other, LDP):
             pure = ApproxDP(other.eps, 0.0, self.sensitivity) if 0 < float(other.eps) <= require.MAX_EPS else None
-            return None if pure is None else True if _implies_pairs(list(self.pairs), pure, self.sensitivity) else None
-        return _implies_pairs(list(self.pairs), other, self.sensitivity)
+            return None if pure is None else True if _implies_pairs(self.pairs, pure, self.sensitivity) else None
+        return _implies_pairs(self.pairs, other, self.sensitivity)
 
 
 @dataclass(frozen=True)
-class Curve(Divergence):
+class Curve(_AtPairs, Divergence):
     """(eps, delta(eps))-differential privacy at every eps >= 0, for a curve delta that is known by points and by its shape.
 
     What keeps every curve of the shape through the points keeps the one that is meant. `pairs` are finitely many that imply it: a
@@ -493,16 +477,15 @@ class Curve(Divergence):
     tag = "curve"
     points: Annotated[tuple[tuple[Number, Number], ...], Within(least=2, most=500)]
     shape: Literal["falling", "convex"] = "convex"
-    sensitivity: float = 1.0
-    ideal: bool = field(default=False, repr=False, metadata=OPTIONAL)
+    sensitivity: Sensitivity = 1.0
 
     def __post_init__(self) -> None:
-        require.choice("shape", self.shape, ("falling", "convex"))
+        super().__post_init__()
         given = _two_each("points", self.points, 2, 500)
-        made = sorted(((number(e, "eps"), number(d, "delta")) for e, d in given), key=lambda pair: float(pair[0]))
-        for eps, delta in made:
-            require.real("eps", float(eps), low=0.0, high=require.MAX_EPS)
-            require.real("delta", float(delta), low=0.0, high=1.0)
+        checked = (
+            (require.exact("eps", e, high=require.MAX_EPS), require.exact("delta", d, high=1.0)) for e, d in given
+        )
+        made = sorted(checked, key=lambda pair: float(pair[0]))
         if any(isinstance(x, Log) for pair in made for x in pair):
             raise TypeError("points are not allowed: they must be rational numbers")
         if any(a == b for (a, _), (b, _) in pairwise(made)):
@@ -510,7 +493,6 @@ class Curve(Divergence):
         if any(c < d for (_, c), (_, d) in pairwise(made)):  # type: ignore[operator]
             raise ValueError("points are not allowed: delta must not grow with eps")
         object.__setattr__(self, "points", tuple(made))
-        self._set_sensitivity()
         if self.pairs[0] == (0, 0):
             raise ValueError("points are not allowed: such a curve may be 0 at every eps > 0, which no noise keeps")
 
@@ -534,7 +516,7 @@ class Curve(Divergence):
         return cls(tuple((eps, float(function(float(eps)))) for eps in at), shape, sensitivity)
 
     @cached_property
-    def pairs(self) -> tuple[tuple[Number, Number], ...]:
+    def pairs(self) -> Pairs:
         """Pairs that keep every such curve.
 
         Between points, a falling one is above its next value, a convex one above its secants, continued: corners are added.
@@ -585,19 +567,19 @@ class Curve(Divergence):
 
     @property
     def adjective(self) -> str:
-        listed = "; ".join(f"{show(e)}, {show(d)}" for e, d in self.points)
-        if len(self.points) > 4:
-            digest = hashlib.sha256(listed.encode()).hexdigest()[:16]
-            listed = f"{listed.split(';')[0]} to {listed.split('; ')[-1]}: {len(self.points)} with sha256 {digest}"
+        points = [f"{show(e)}, {show(d)}" for e, d in self.points]
+        listed = "; ".join(points)
+        if len(points) > 4:
+            listed = f"{points[0]} to {points[-1]}: {len(points)} {digest(listed.encode())}"
         convex = " that is convex in e^eps" if self.shape == "convex" else ""
         return f"(eps, delta(eps))-DP (for every nonincreasing curve delta{convex} through the points {listed})"
 
     def latex(self) -> str:
         return self._latex(r"K(S \mid x) \le e^{\varepsilon} K(S \mid x') + \delta(\varepsilon)")
 
-    def delta_at(self, eps: Number) -> Fraction:
-        """The least delta that the points imply at `eps`, rounded up."""
-        return _delta_at(self.points, eps)
+    @property
+    def asked(self) -> Pairs:  # type: ignore[override]
+        return self.points
 
     def admits(self, pair: Pair) -> bool | None:
         if _admits_pairs(self.pairs, pair):
@@ -607,7 +589,7 @@ class Curve(Divergence):
     def _by_own(self, other: Privacy) -> bool | None:
         if self == other:
             return True
-        return True if _implies_pairs(list(self.pairs), other, self.sensitivity) else None
+        return True if _implies_pairs(self.pairs, other, self.sensitivity) else None
 
 
 @dataclass(frozen=True)
@@ -626,15 +608,8 @@ class GDP(Divergence):
     """
 
     tag = "gdp"
-    mu: Number
-    sensitivity: float = 1.0
-    ideal: bool = field(default=False, repr=False, metadata=OPTIONAL)
-
-    def __post_init__(self) -> None:
-        found = number(self.mu, "mu")
-        require.real("mu", float(found), low=0.0, open_low=True, high=8.0)
-        object.__setattr__(self, "mu", found)
-        self._set_sensitivity()
+    mu: Annotated[Number, Within(0.0, 8.0, open_low=True)]
+    sensitivity: Sensitivity = 1.0
 
     @property
     def adjective(self) -> str:
@@ -689,8 +664,7 @@ class GDP(Divergence):
 
     def _chords(self, level: np.ndarray) -> np.ndarray:
         """The chords' power at levels, but for rounding; beyond the last vertex less."""
-        found: np.ndarray = np.interp(level, *self._vertices)
-        return found
+        return np.asarray(np.interp(level, *self._vertices))
 
     @cached_property
     def _vertices(self) -> tuple[np.ndarray, np.ndarray]:
@@ -753,13 +727,8 @@ class KL(Divergence):
     """
 
     tag = "kl"
-    bound: Number
-    sensitivity: float = 1.0
-    ideal: bool = field(default=False, repr=False, metadata=OPTIONAL)
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "bound", _positive(self.bound))
-        self._set_sensitivity()
+    bound: Annotated[Number, Within(0.0, 1e6, open_low=True)]
+    sensitivity: Sensitivity = 1.0
 
     @property
     def adjective(self) -> str:
@@ -794,17 +763,9 @@ class RDP(Divergence):
     """
 
     tag = "rdp"
-    alpha: Number
-    bound: Number
-    sensitivity: float = 1.0
-    ideal: bool = field(default=False, repr=False, metadata=OPTIONAL)
-
-    def __post_init__(self) -> None:
-        order = number(self.alpha, "alpha")
-        require.real("alpha", float(order), low=1.0, open_low=True, high=1e4)
-        object.__setattr__(self, "alpha", order)
-        object.__setattr__(self, "bound", _positive(self.bound))
-        self._set_sensitivity()
+    alpha: Annotated[Number, Within(1.0, 1e4, open_low=True)]
+    bound: Annotated[Number, Within(0.0, 1e6, open_low=True)]
+    sensitivity: Sensitivity = 1.0
 
     @property
     def adjective(self) -> str:
@@ -846,9 +807,3 @@ def _renyi_of(privacy: GDP, alpha: Number) -> Fraction | arb:
         with ctx.workprec(enclosures.PRECISION):
             return enclosures.ball(alpha) * enclosures.ball(privacy.mu) ** 2 / 2
     return Fraction(alpha) * Fraction(privacy.mu) ** 2 / 2
-
-
-def _positive(value: Any) -> Number:
-    found = number(value, "bound")
-    require.real("bound", float(found), low=0.0, open_low=True, high=1e6)
-    return found

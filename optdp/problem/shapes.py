@@ -11,8 +11,6 @@ with integers: whole cells of a grid, so that privacy does not hang on rounding.
 
 from __future__ import annotations
 
-import hashlib
-import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -25,6 +23,7 @@ from flint import arb, ctx
 from numpy.typing import ArrayLike
 
 from optdp.exact import Alias, Fields, Within, enclosures, require, written
+from optdp.exact.numbers import digest
 from optdp.exact.sampling import LIMB, limbs
 from optdp.problem.losses import evaluated
 
@@ -52,13 +51,17 @@ class Shape(ABC):
     def height(self, u: ArrayLike) -> np.ndarray:
         """The function at positions u in [-1, 1], elementwise; 0 outside."""
 
-    @abstractmethod
+    #: Both, where they are rational.
+    exact_level: Fraction
+    exact_spread: Fraction
+
     def level(self) -> arb:
         """(1/2) int h over [-1, 1]: the mean height, as a ball. For an activation: its fill c."""
+        return enclosures.ball(self.exact_level)
 
-    @abstractmethod
     def spread(self) -> arb:
         """Second moment of the density h / int h, as a ball."""
+        return enclosures.ball(self.exact_spread)
 
     def fit(self, cells: int) -> int:
         """The nearest number of cells >= 1 in which this shape can be sampled exactly."""
@@ -97,10 +100,8 @@ class Shape(ABC):
         """The height at u in [-1, 1] as a ball, for shapes that are drawn by rejection."""
         raise NotImplementedError(f"{type(self).__name__} must define draw, or ball")
 
-    @property
-    def least(self) -> Fraction:
-        """inf h, exactly (0 for shapes that vanish at the ends)."""
-        return Fraction(0)
+    #: inf h, exactly (0 for shapes that vanish at the ends).
+    least: Fraction = Fraction(0)
 
     def dip(self) -> Fraction:
         """A rational not above the least height of the cells as drawn, relative to their peak."""
@@ -147,19 +148,11 @@ class Rectangle(Shape):
     """A1 (and, as a base, B1): constant."""
 
     name: ClassVar[str] = "A1"
+    exact_level = least = Fraction(1)
+    exact_spread = Fraction(1, 3)
 
     def height(self, u: ArrayLike) -> np.ndarray:
         return np.where(np.abs(u) <= 1, 1.0, 0.0)
-
-    def level(self) -> arb:
-        return arb(1)
-
-    def spread(self) -> arb:
-        return arb(1) / 3
-
-    @property
-    def least(self) -> Fraction:
-        return Fraction(1)
 
     def excess(self, cells: int) -> Fraction:
         return Fraction(0)  # (n^2 - 1)/(3 n^2) against 1/3
@@ -195,16 +188,10 @@ class Triangle(Shape):
     """A3: a symmetric triangle. A cell is the sum of two uniform integers, which is exact."""
 
     name: ClassVar[str] = "A3"
+    exact_level, exact_spread = Fraction(1, 2), Fraction(1, 6)
 
     def height(self, u: ArrayLike) -> np.ndarray:
-        found: np.ndarray = np.maximum(1.0 - np.abs(u), 0.0)
-        return found
-
-    def level(self) -> arb:
-        return arb(1) / 2
-
-    def spread(self) -> arb:
-        return arb(1) / 6
+        return np.asarray(np.maximum(1.0 - np.abs(u), 0.0))
 
     def excess(self, cells: int) -> Fraction:
         return Fraction(1, 3 * cells)  # (n^2 + 2 n - 3)/(6 n^2) against 1/6
@@ -235,24 +222,25 @@ class Quartic(Shape):
     def ball(self, u: Fraction) -> arb:
         return enclosures.ball(1 - (1 - self.edge) * u**4)
 
-    def level(self) -> arb:
-        return enclosures.ball(1 - (1 - self.edge) / 5)
-
-    def spread(self) -> arb:
-        rest = 1 - self.edge
-        return enclosures.ball((Fraction(1, 3) - rest / 7) / (1 - rest / 5))
+    @property
+    def exact_level(self) -> Fraction:  # type: ignore[override]
+        return 1 - (1 - self.edge) / 5
 
     @property
-    def least(self) -> Fraction:
+    def exact_spread(self) -> Fraction:  # type: ignore[override]
+        rest = 1 - self.edge
+        return (Fraction(1, 3) - rest / 7) / (1 - rest / 5)
+
+    @property
+    def least(self) -> Fraction:  # type: ignore[override]
         return self.edge
 
     def level_below(self) -> Fraction:
-        # As for every concave function.
-        return 1 - (1 - self.edge) / 5
+        return self.exact_level  # as for every concave function
 
     def level_above(self) -> Fraction:
         # The midpoint sum over n = 2^50 cells of a concave function exceeds its integral by O(n^-2), acceptance by 2^-62.
-        return 1 - (1 - self.edge) / 5 + Fraction(1, 2**48)
+        return self.exact_level + Fraction(1, 2**48)
 
     def phrase(self) -> str:
         return f"B2 (quartic, its ends at {self.edge} of its middle)"
@@ -281,11 +269,11 @@ class Steps(Shape):
         return np.asarray(self.heights, dtype=float) / max(self.heights)
 
     @property
-    def exact_level(self) -> Fraction:
+    def exact_level(self) -> Fraction:  # type: ignore[override]
         return Fraction(sum(self.heights), len(self.heights) * max(self.heights))
 
     @property
-    def exact_spread(self) -> Fraction:
+    def exact_spread(self) -> Fraction:  # type: ignore[override]
         n, total = len(self.heights), sum(self.heights)
         # Step j covers a width of 2/n around (2 j + 1 - n)/n, with second moment centre^2 + 1/(3 n^2).
         squares = sum(h * (2 * j + 1 - n) ** 2 for j, h in enumerate(self.heights))
@@ -296,19 +284,13 @@ class Steps(Shape):
         index = np.clip(np.floor((position + 1) * n / 2), 0, n - 1).astype(int)
         return np.where(np.abs(position) <= 1, self._array[index], 0.0)
 
-    def level(self) -> arb:
-        return enclosures.ball(self.exact_level)
-
     def level_below(self) -> Fraction:
         return self.exact_level
 
     level_above = level_below
 
-    def spread(self) -> arb:
-        return enclosures.ball(self.exact_spread)
-
     @property
-    def least(self) -> Fraction:
+    def least(self) -> Fraction:  # type: ignore[override]
         return Fraction(min(self.heights), max(self.heights))
 
     def excess(self, cells: int) -> Fraction:
@@ -328,8 +310,7 @@ class Steps(Shape):
 
     def phrase(self) -> str:
         # By its heights alone: the label is anybody's text.
-        digest = hashlib.sha256(json.dumps(self.heights).encode()).hexdigest()[:16]
-        return f"of {len(self.heights)} steps with sha256 {digest}"
+        return f"of {len(self.heights)} steps {digest(self.heights)}"
 
     def __str__(self) -> str:
         return self.label

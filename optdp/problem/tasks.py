@@ -10,7 +10,6 @@ probability of that output, the best estimator is the posterior mean and its mea
 
 from __future__ import annotations
 
-import hashlib
 import math
 from dataclasses import dataclass
 from fractions import Fraction
@@ -20,6 +19,7 @@ from typing import Literal
 import numpy as np
 
 from optdp.exact import Tagged, plain, require, work
+from optdp.exact.numbers import digest
 
 #: Enclosures of quotients carry this many binary digits.
 _BITS = 320
@@ -41,12 +41,12 @@ class Aggregate(Tagged, root=True):
     values: tuple[float, ...] | None = None
 
     def __post_init__(self) -> None:
-        require.choice("kind", self.kind, ("sum", "histogram"))
+        super().__post_init__()
         if (self.values is None) != (self.kind == "histogram"):
             allowed = "a sum needs values, a histogram has none"
             raise ValueError(f"values = {self.values!r} is not allowed for a {self.kind}: {allowed}")
         if self.values is not None:
-            values = tuple(require.real(f"values[{i}]", value) + 0.0 for i, value in enumerate(self.values))
+            values = tuple(require.real(f"values[{i}]", value) for i, value in enumerate(self.values))
             object.__setattr__(self, "values", values)
 
     @property
@@ -101,8 +101,8 @@ class Aggregate(Tagged, root=True):
             return "each user's entry in a histogram"
         if len(self.values) <= 8:
             return f"the user's value, one of ({', '.join(map(plain, self.values))}) by category"
-        digest = hashlib.sha256(np.array(self.values, dtype="<f8").tobytes()).hexdigest()[:16]
-        return f"the user's value, one of {len(self.values)} by category with sha256 {digest}"
+        content = np.array(self.values, dtype="<f8").tobytes()
+        return f"the user's value, one of {len(self.values)} by category {digest(content)}"
 
     def __str__(self) -> str:
         return self.name

@@ -1,10 +1,11 @@
-"""Linear programs in cvxpy, as a reader would write them down, and its conic solvers behind the protocol of `lp`."""
+"""Programs in cvxpy, as a reader would write them down, and its conic solvers behind the protocol of `lp`."""
 
 from __future__ import annotations
 
 import math
 import warnings
 from dataclasses import dataclass
+from itertools import product
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -87,3 +88,23 @@ class Clarabel(LinearSolver):
             status, float(model.value), np.array(model.variables()[0].value), duals, program.cost - program.rows.T @ duals,
             int(model.solver_stats.num_iters or 0), model.status, program,
         )  # fmt: skip
+
+
+def set_program(ratio: float, d: int) -> cp.Problem:
+    """The plain program of frequency oracles over all sets of categories.
+
+    Minimise t over masses theta_S >= 0 of all 2^d sets S and vectors u_S = theta_S v_S in R^d: under the
+    category i the message S, which stands for v_S, has the probability theta_S k_i, k_i = `ratio` for i in S and 1 else;
+
+        sum_S theta_S k_i = 1,   sum_S k_i u_S = e_i,   sum_S k_i |u_S|^2/theta_S - 1 <= t      for every i.
+
+    The variables are called `theta`, `u` and `t`.
+    """
+    import cvxpy as cp
+
+    height = 1 + (ratio - 1) * np.array(list(product([0, 1], repeat=d)), dtype=float)
+    theta = cp.Variable(len(height), nonneg=True, name="theta")
+    u, t = cp.Variable((len(height), d), name="u"), cp.Variable(name="t")
+    energy = cp.hstack([cp.quad_over_lin(u[s], theta[s]) for s in range(len(height))])
+    limits = [height.T @ theta == 1, height.T @ u == np.eye(d), height.T @ energy - 1 <= t]
+    return cp.Problem(cp.Minimize(t), limits)

@@ -33,7 +33,7 @@ from optdp.design.piecewise import solve_piecewise
 from optdp.design.progress import Progress, ProgressLike
 from optdp.exact import Number, require
 from optdp.exact.enclosures import rounded_up
-from optdp.exact.numbers import above
+from optdp.exact.numbers import above, border
 from optdp.mechanisms import baselines
 from optdp.mechanisms.base import Mechanism
 from optdp.problem import LDP, Average, Density, Prior, PriorLike, Problem, Unbiased, WorstCase
@@ -210,9 +210,7 @@ def _least_eps(area: Any, goal: str, n: int, error: float, prior: Any, q: float,
 
     if not enough(high):
         raise ValueError(f"error = {error!r} is not allowed with n = {n}: no eps up to {require.MAX_EPS:g} gives it")
-    while high - low > 0.01:
-        middle = (low + high) / 2
-        low, high = (low, middle) if enough(middle) else (middle, high)
+    _, high = border(lambda at: not enough(at), low, high, 0.01)
     return min(float(above(math.exp(high), 3)), require.MAX_EPS)
 
 

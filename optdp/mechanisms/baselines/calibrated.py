@@ -30,14 +30,13 @@ import numpy as np
 from flint import ctx
 from numpy.typing import ArrayLike
 
-from optdp.exact import OPTIONAL, Number, Within, enclosures, number, require
+from optdp.exact import OPTIONAL, Number, Within, enclosures, require
+from optdp.exact.numbers import border
 from optdp.mechanisms.baselines.noise import Gaussian, Laplace, Tabulated
 from optdp.mechanisms.noise import NormalNoise
 from optdp.problem import GDP, KL, RDP, ApproxDP, Integers, Line, LossLike, Privacy, Problem, Profile
-from optdp.problem.privacy import Divergence, gauss_tail
+from optdp.problem.privacy import Divergence, Sensitivity, gauss_tail
 
-#: Steps of the bisection for a parameter: to the last bits of a float.
-STEPS = 56
 #: The largest standard deviation on the integers.
 WIDEST = 10**6
 #: The least eps of noise that is summed up step by step.
@@ -61,20 +60,14 @@ class GaussianNoise(NormalNoise, Tabulated):
     """
 
     mu: Number
-    sensitivity: float = 1.0
+    sensitivity: Sensitivity = 1.0
     domain: Line | Integers = field(default_factory=Line)
     kind: Literal["gaussian", "discrete"] = "gaussian"
-    order: Number = 1
+    order: Annotated[Number, Within(1.0, 1e4)] = 1
 
     def __post_init__(self) -> None:
-        privacy = GDP(self.mu, self.sensitivity)
-        object.__setattr__(self, "mu", privacy.mu)
-        object.__setattr__(self, "sensitivity", privacy.sensitivity)
-        require.choice("kind", self.kind, ("gaussian", "discrete"))
-        object.__setattr__(self, "order", number(self.order, "order"))
-        require.real("order", float(self.order), low=1.0, high=1e4)
-        if not isinstance(self.domain, Line | Integers):
-            raise TypeError(f"domain = {self.domain!r} is not allowed: it must be an optdp.Line() or optdp.Integers()")
+        super().__post_init__()
+        object.__setattr__(self, "mu", GDP(self.mu, self.sensitivity).mu)
         if self.kind == "discrete" and not self.discrete:
             raise ValueError(f"kind = {self.kind!r} is not allowed on the line: it is noise on the integers")
         if self.discrete and (self.sensitivity != int(self.sensitivity) or self.sigma > WIDEST):
@@ -116,24 +109,11 @@ class GaussianNoise(NormalNoise, Tabulated):
     def noise_probability(self, z: ArrayLike) -> np.ndarray:
         return super().noise_probability(z) if self.discrete else np.zeros(np.shape(z))
 
-    @cached_property
-    def _tails(self) -> np.ndarray:
-        """P(Z > k) for k = 0, 1, ..."""
-        return np.append(np.cumsum(self._half[:0:-1])[::-1], 0.0)
-
     def cdf(self, z: ArrayLike) -> np.ndarray:
-        if not self.discrete:
-            return super().cdf(z)
-        k, last = np.floor(np.asarray(z, dtype=float)), self._tails.size - 1
-        above = self._tails[np.clip(np.where(k >= 0, k, -k - 1), 0, last).astype(np.int64)]
-        return np.where(k >= 0, 1 - above, above)
+        return Tabulated.cdf(self, z) if self.discrete else super().cdf(z)
 
     def quantile(self, level: ArrayLike) -> np.ndarray:
-        if not self.discrete:
-            return super().quantile(level)
-        sign, tail = self._levels(level)
-        first = np.searchsorted(-self._tails, -tail, side="left")  # the least k with P(Z > k) <= tail
-        return np.where(sign > 0, first, -np.searchsorted(-self._tails, -tail, side="right")) * 1.0 + 0.0
+        return Tabulated.quantile(self, level) if self.discrete else super().quantile(level)
 
     def sample(self, shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray:
         if self.kind == "gaussian":
@@ -191,7 +171,7 @@ class CalibratedLaplace(Laplace):
         1.0357
     """
 
-    notion: Annotated[Privacy | None, Within()] = field(default=None, metadata=OPTIONAL)
+    notion: Privacy | None = field(default=None, metadata=OPTIONAL)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -213,12 +193,7 @@ def largest(keeps: Callable[[float], bool], high: float, least: float = 0.0) -> 
         if low == least:
             return None
         low, high = max(low / 2, least), low
-    for _ in range(STEPS):
-        middle = (low + high) / 2
-        if not low < middle < high:
-            break
-        low, high = (middle, high) if keeps(middle) else (low, middle)
-    return low
+    return border(keeps, low, high)[0]
 
 
 def laplace(notion: Divergence) -> CalibratedLaplace | None:

@@ -31,10 +31,6 @@ class UnaryEncoding(FrequencyOracle):
     own: _Coins
     other: _Coins
 
-    def __post_init__(self) -> None:
-        for name in ("own", "other"):
-            require.integer(name, getattr(self, name), low=1, high=COINS - 1)
-
     @property
     def message(self) -> tuple[int, ...]:
         return (self.domain.d,)
@@ -82,8 +78,8 @@ class LocalHashing(FrequencyOracle):
     coins: _Coins
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         require.integer("buckets", self.buckets, low=2, high=self._prime)
-        require.integer("coins", self.coins, low=1, high=COINS - 1)
 
     @property
     def _prime(self) -> int:
@@ -144,9 +140,7 @@ class HadamardResponse(FrequencyOracle):
     binary = False
 
     def __post_init__(self) -> None:
-        require.integer("blocks", self.blocks, low=1, high=10**9)
-        require.integer("size", self.size, low=2, high=2**30)
-        require.integer("coins", self.coins, low=1, high=COINS - 1)
+        super().__post_init__()
         if self.size & (self.size - 1) or self.blocks * (self.size - 1) < self.domain.d:
             raise ValueError("size is not allowed: it must be a power of two, with blocks (size - 1) >= d")
 

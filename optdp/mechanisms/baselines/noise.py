@@ -20,10 +20,12 @@ from flint import arb, ctx
 from numpy.typing import ArrayLike
 
 from optdp.exact import Number, Seed, as_rng, enclosures, number, require
+from optdp.exact.numbers import border
 from optdp.mechanisms.base import Mechanism, quadrature
-from optdp.mechanisms.noise import AdditiveNoise, NormalNoise
+from optdp.mechanisms.noise import AdditiveNoise, NormalNoise, StairNoise, Stairs
 from optdp.problem import LDP, ApproxDP, DomainLike, Integers, Interval, Line, as_interval
 from optdp.problem.losses import Absolute, DistanceLoss, LossLike, Squared
+from optdp.problem.privacy import Sensitivity
 
 UNIT = (-1.0, 1.0)
 
@@ -59,7 +61,7 @@ class PublishedNoise(AdditiveNoise):
 
     eps: Number
     target_delta: Number = field(default=0.0, metadata={"saved": "delta"})
-    sensitivity: float = 1.0
+    sensitivity: Sensitivity = 1.0
     domain: Line | Integers | Interval = None  # type: ignore[assignment]
 
     needs_eps: ClassVar[bool] = True
@@ -67,13 +69,13 @@ class PublishedNoise(AdditiveNoise):
     integral: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
+        if self.domain is None:
+            object.__setattr__(self, "domain", Integers() if self.integral else Line())
+        super().__post_init__()
         object.__setattr__(self, "eps", require.exact_epsilon(self.eps, zero=not self.needs_eps))
         object.__setattr__(self, "target_delta", number(self.target_delta, "delta"))
         require.real("delta", self._delta, low=0.0, high=1.0, open_low=self.needs_delta, open_high=True)
-        width = require.real("sensitivity", self.sensitivity, low=1e-150, high=1e150)
-        object.__setattr__(self, "sensitivity", width)
-        if self.domain is None:
-            object.__setattr__(self, "domain", Integers() if self.integral else Line())
+        width = self.sensitivity
         if not isinstance(self.domain, Integers if self.integral else Line | Interval):
             raise TypeError(f"domain = {self.domain!r} is not allowed: this noise is for other numbers")
         if self.integral and (width != int(width) or width > 10**6):
@@ -184,8 +186,21 @@ class Laplace(PublishedNoise):
         return max(0.0, -math.expm1((require.epsilon(eps, zero=True) - self._eps) / 2))
 
 
+class PublishedStairs(StairNoise, PublishedNoise):
+    """Published noise with a density that is constant on steps."""
+
+    def partial_loss(self, t: ArrayLike, law: DistanceLoss) -> np.ndarray:
+        far = np.asarray(t, dtype=float)
+        ends, heights = self._law.pieces(float(np.max(far, initial=0.0)))
+        return np.asarray(np.diff(law.integral(np.minimum(ends, far[..., None])), axis=-1) @ heights)
+
+    def noise_loss(self, loss: LossLike = "abs") -> float:
+        ends, heights = self._law.pieces()
+        return float(2 * heights @ np.diff(self._loss(loss).integral(ends)))
+
+
 @dataclass(frozen=True, repr=False)
-class Staircase(PublishedNoise):
+class Staircase(PublishedStairs):
     """The staircase density: on each sensitivity a high part (share gamma) and a low one (e^-eps as high).
 
     **Arguments:** as `PublishedNoise`; `steps`: picks gamma for "abs" or for "squared" loss, for which the noise is then optimal
@@ -196,38 +211,15 @@ class Staircase(PublishedNoise):
 
     steps: Literal["abs", "squared"] = "abs"
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        require.choice("steps", self.steps, ("abs", "squared"))
-
     @property
     def gamma(self) -> float:
         """Where in each step the density drops."""
         return staircase_stair(self._eps, self.steps)
 
-    @property
-    def _top(self) -> float:
-        g = self.gamma
-        return -math.expm1(-self._eps) / (2 * self.sensitivity * (g + math.exp(-self._eps) * (1 - g)))
-
-    def noise_density(self, z: ArrayLike) -> np.ndarray:
-        units = np.abs(np.asarray(z, dtype=float)) / self.sensitivity
-        step = np.floor(units)
-        return self._top * np.exp(-self._eps * (step + (units - step >= self.gamma)))
-
-    def _upper(self, t: np.ndarray) -> np.ndarray:
-        units = t / self.sensitivity
-        step = np.floor(units)
-        inside, b, g = units - step, math.exp(-self._eps), self.gamma
-        used = np.minimum(inside, g) + b * np.maximum(inside - g, 0.0)
-        return np.exp(-self._eps * step) * (0.5 - self._top * self.sensitivity * used)
-
-    def quantile(self, level: ArrayLike) -> np.ndarray:
-        sign, tail = self._levels(level)
-        step = np.floor(-np.log(2 * tail) / self._eps + 1e-15)
-        rest = (0.5 - tail * np.exp(self._eps * step)) / (self._top * self.sensitivity)
-        g, b = self.gamma, math.exp(-self._eps)
-        return sign * (step + np.where(rest <= g, rest, g + (rest - g) / b)) * self.sensitivity
+    @cached_property
+    def _law(self) -> Stairs:
+        b, g = math.exp(-self._eps), self.gamma
+        return Stairs(self.sensitivity * np.array([0.0, g, 1.0]), np.array([g, b * (1 - g)]), fall=b)
 
     def sample(self, shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray:
         g, b = self.gamma, math.exp(-self._eps)
@@ -236,31 +228,15 @@ class Staircase(PublishedNoise):
         inside = np.where(low, g + (1 - g) * rng.random(shape), g * rng.random(shape))
         return rng.choice((-1.0, 1.0), shape) * (step + inside) * self.sensitivity
 
-    def _steps(self, reach: float) -> tuple[np.ndarray, np.ndarray]:
-        """(edges in sensitivities, heights) of the pieces on the positive side, down to a negligible tail or up to `reach`."""
-        count = max(1, math.ceil(min(50 / self._eps + 2, reach)))
-        k = np.arange(count)
-        edges = np.append(np.stack([k, k + self.gamma], axis=1).ravel(), count)
-        return edges, self._top * np.exp(-self._eps * np.stack([k, k + 1], axis=1).ravel())
-
-    def partial_loss(self, t: ArrayLike, law: DistanceLoss) -> np.ndarray:
-        far = np.asarray(t, dtype=float)
-        edges, heights = self._steps(float(np.max(far, initial=0.0)) / self.sensitivity)
-        return np.diff(law.integral(np.minimum(edges * self.sensitivity, far[..., None])), axis=-1) @ heights
-
-    def noise_loss(self, loss: LossLike = "abs") -> float:
-        law, (edges, heights) = self._loss(loss), self._steps(math.inf)
-        return float(2 * heights @ np.diff(law.integral(edges * self.sensitivity)))
-
     def delta(self, eps: float) -> float:
         # The divergence is piecewise linear in the shift, with kinks where breakpoints meet.
         e = math.exp(require.epsilon(eps, zero=True))
         if eps >= self._eps:
             return 0.0
-        g, (edges, _) = self.gamma, self._steps(math.inf)
+        g, (edges, _) = self.gamma, self._law.pieces()
         kinks = (abs(a + s * c) for a in (0, g, -g) for c in (0, g, 2 * g) for s in (1, -1))
         shifts = {round(kink % 1, 15) or 1.0 for kink in kinks} | {1.0}
-        line = np.concatenate([-edges[:0:-1], edges]) * self.sensitivity
+        line = np.concatenate([-edges[:0:-1], edges])
         worst = 0.0
         for d in (u * self.sensitivity for u in shifts):
             cuts = np.unique(np.concatenate([line, line - d]))
@@ -329,7 +305,7 @@ class Gaussian(NormalNoise, PublishedNoise):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if require.choice("calibration", self.calibration, ("analytic", "classical")) == "classical":
+        if self.calibration == "classical":
             require.epsilon(self._eps)
 
     @classmethod
@@ -366,8 +342,7 @@ class Gaussian(NormalNoise, PublishedNoise):
             low = high / 2
             while private(low):
                 low /= 2
-            while low < (middle := (low + high) / 2) < high:
-                low, high = (low, middle) if private(middle) else (middle, high)
+            _, high = border(lambda s: not private(s), low, high)
         return math.nextafter(high * self.sensitivity, math.inf) if self.sensitivity != 1 else high
 
     def sample(self, shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray:
@@ -384,7 +359,7 @@ class Gaussian(NormalNoise, PublishedNoise):
 
 
 @dataclass(frozen=True, repr=False)
-class UniformNoise(PublishedNoise):
+class UniformNoise(PublishedStairs):
     """Uniform noise over a width of sensitivity/delta: (0, delta)-private, hence (eps, delta)-private for every eps.
 
     **Source:** Geng and Viswanath, "Optimal noise adding mechanisms for approximate differential privacy" (2016).
@@ -394,34 +369,30 @@ class UniformNoise(PublishedNoise):
     needs_delta = True
 
     def guarantee(self) -> LDP | ApproxDP:
-        return ApproxDP(0.0, self.target_delta, self.sensitivity, True)
+        return ApproxDP(0.0, self.target_delta, self.sensitivity, ideal=True)
 
     def noise_radius(self) -> float:
         return self.sensitivity / self._delta / 2
 
-    def noise_density(self, z: ArrayLike) -> np.ndarray:
-        return np.where(np.abs(z) <= self.noise_radius(), 0.5 / self.noise_radius(), 0.0)
-
-    def cdf(self, z: ArrayLike) -> np.ndarray:
-        return np.clip(0.5 + np.asarray(z, dtype=float) / (2 * self.noise_radius()), 0.0, 1.0)
-
-    def quantile(self, level: ArrayLike) -> np.ndarray:
-        sign, tail = self._levels(level)
-        return sign * (0.5 - tail) * 2 * self.noise_radius()
+    @cached_property
+    def _law(self) -> Stairs:
+        return Stairs(np.array([0.0, self.noise_radius()]), np.ones(1))
 
     def sample(self, shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray:
         return rng.uniform(-self.noise_radius(), self.noise_radius(), shape)
-
-    def partial_loss(self, t: ArrayLike, law: DistanceLoss) -> np.ndarray:
-        return law.integral(np.minimum(t, self.noise_radius())) / (2 * self.noise_radius())
 
     def delta(self, eps: float) -> float:
         require.epsilon(eps, zero=True)
         return min(1.0, self._delta)
 
 
-class Tabulated(AdditiveNoise):
+class Tabulated(StairNoise):
     """Noise on the integers, by its masses down to a negligible tail."""
+
+    @cached_property
+    def _law(self) -> Stairs:
+        ends = np.append(0.0, np.arange(self._half.size) + 0.5)
+        return Stairs(ends, np.append(self._half[0] / 2, self._half[1:]))
 
     @cached_property
     def _half(self) -> np.ndarray:
@@ -432,11 +403,6 @@ class Tabulated(AdditiveNoise):
     def _sums(self) -> np.ndarray:
         """P(|Z| <= a)."""
         return np.cumsum(np.concatenate([self._half[:1], 2 * self._half[1:]]))
-
-    def noise_probability(self, z: ArrayLike) -> np.ndarray:
-        distance = np.abs(np.asarray(z, dtype=float))
-        index = np.minimum(distance, self._half.size - 1).astype(np.int64)
-        return np.where((distance == np.round(distance)) & (distance < self._half.size), self._half[index], 0.0)
 
     def sample(self, shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray:
         distance = np.minimum(np.searchsorted(self._sums, rng.random(shape), side="right"), self._sums.size - 1)
@@ -457,18 +423,6 @@ class IntegerNoise(Tabulated, PublishedNoise):
 
     integral = True
 
-    def _upper(self, t: np.ndarray) -> np.ndarray:
-        inside = self._sums[np.minimum(t, self._sums.size - 1).astype(np.int64)]
-        return np.where(t < self._sums.size, (1 - inside) / 2, 0.0)
-
-    def cdf(self, z: ArrayLike) -> np.ndarray:
-        k = np.floor(np.asarray(z, dtype=float))
-        return np.where(k >= 0, 1 - self._upper(np.maximum(k, 0)), self._upper(np.maximum(-k - 1, 0)))
-
-    def quantile(self, level: ArrayLike) -> np.ndarray:
-        sign, tail = self._levels(level)
-        return sign * np.minimum(np.searchsorted(self._sums, 1 - 2 * tail, side="left"), self._sums.size - 1) + 0.0
-
 
 def _divergence(half: np.ndarray, shift: int, ratio: float) -> float:
     line = np.concatenate([np.zeros(shift), half[:0:-1], half, np.zeros(shift)])
@@ -488,20 +442,13 @@ class DiscreteLaplace(IntegerNoise):
         return self._eps / self.sensitivity
 
     @cached_property
+    def _law(self) -> Stairs:
+        fall = math.exp(-self.rate)
+        return Stairs(np.array([0.0, 0.5, 1.5]), np.array([0.5, fall]), start=0.5, fall=fall)
+
+    @cached_property
     def _half(self) -> np.ndarray:
-        return math.tanh(self.rate / 2) * np.exp(-self.rate * np.arange(math.ceil(60 / self.rate) + 2))
-
-    def noise_probability(self, z: ArrayLike) -> np.ndarray:
-        distance = np.abs(np.asarray(z, dtype=float))
-        return np.where(distance == np.round(distance), math.tanh(self.rate / 2) * np.exp(-self.rate * distance), 0.0)
-
-    def _upper(self, t: np.ndarray) -> np.ndarray:
-        return np.exp(-self.rate * (np.floor(t) + 1)) / (1 + math.exp(-self.rate))
-
-    def quantile(self, level: ArrayLike) -> np.ndarray:
-        sign, tail = self._levels(level)
-        last = np.log(tail * (1 + math.exp(-self.rate))) / -self.rate
-        return sign * np.maximum(np.ceil(last * (1 - 1e-15)) - 1, 0.0) + 0.0
+        return self._law.pieces()[1]
 
     def sample(self, shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray:
         drop = -math.expm1(-self.rate)
@@ -544,11 +491,7 @@ class DiscreteGaussian(IntegerNoise):
         high = Gaussian(self.eps, self.target_delta, self.sensitivity).sigma * 1.01 + 0.1
         while not private(high):
             high *= 1.1
-        low = high / 4
-        for _ in range(48):
-            middle = (low + high) / 2
-            low, high = (low, middle) if private(middle) else (middle, high)
-        return high
+        return border(lambda sigma: not private(sigma), high / 4, high, 1e-14 * high)[1]
 
     @cached_property
     def _half(self) -> np.ndarray:
@@ -571,9 +514,8 @@ class LatticeNoise(Mechanism):
     clamped: bool = False
 
     def __post_init__(self) -> None:
-        if not isinstance(self.noise, IntegerNoise):
-            raise TypeError("noise is not allowed: it must be noise on the integers")
         object.__setattr__(self, "domain", as_interval(self.domain, "a lattice"))
+        super().__post_init__()
 
     @property
     def steps(self) -> int:

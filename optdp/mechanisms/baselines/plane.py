@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 
 from optdp.exact import Log, Seed, Within, as_rng, require
 from optdp.mechanisms.base import Mechanism
-from optdp.mechanisms.plane import grid_of
+from optdp.mechanisms.plane import flat, grid_of
 from optdp.problem import LDP, Box, Interval, LossLike, Privacy
 
 #: Angles and radii of noise, cells of each side, and inputs each way at which the largest loss is sought.
@@ -82,9 +82,9 @@ class ClampedPlanarLaplace(_Planar):
     domain: Box
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         require.epsilon(self.eps)
-        if not isinstance(self.domain, Box) or self.domain.dimension != 2:
-            raise TypeError(f"domain = {self.domain!r} is not allowed: it must be an optdp.Box with two sides")
+        flat(self.domain)
 
     @property
     def scale(self) -> float:
@@ -123,10 +123,10 @@ class SidesMechanism(_Planar):
     second: Annotated[Any, Within(kind=Mechanism)]
 
     def __post_init__(self) -> None:
-        if not isinstance(self.domain, Box) or self.domain.dimension != 2:
-            raise TypeError(f"domain = {self.domain!r} is not allowed: it must be an optdp.Box with two sides")
+        super().__post_init__()
+        flat(self.domain)
         for part, side in zip(self.parts, self.domain.sides, strict=True):
-            if not isinstance(part, Mechanism) or part.domain != side:
+            if part.domain != side:
                 raise ValueError(f"first and second are not allowed: they must be mechanisms on {side}")
 
     @property

@@ -158,14 +158,13 @@ class Mixture(Mechanism):
     name: str = "mixture"
 
     def __post_init__(self) -> None:
-        if len(self.parts) != len(self.weights) or not self.parts:
-            raise ValueError(f"weights = {self.weights!r} is not allowed: there must be one for each part")
-        weights = tuple(require.real("weights", w, low=0.0, high=1.0) for w in self.weights)
-        if abs(sum(weights) - 1) > 1e-12:
-            raise ValueError(f"weights = {self.weights!r} is not allowed: weights must sum to 1")
+        super().__post_init__()
+        if len(self.parts) != len(self.weights) or abs(sum(self.weights) - 1) > 1e-12:
+            raise ValueError(
+                f"weights = {self.weights!r} is not allowed: there must be one for each part, and they must sum to 1"
+            )
         if any(p.domain != self.parts[0].domain for p in self.parts) or not isinstance(self.domain, Interval):
             raise ValueError("parts are not allowed here: they must have the same interval as their domain")
-        object.__setattr__(self, "weights", weights)
 
     @property
     def domain(self) -> Interval:

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from flint import ctx
 from numpy.typing import ArrayLike
 
 from optdp.exact import Check, Log, Number, Seed, Within, as_rng, enclosures, require
+from optdp.exact.numbers import border
 from optdp.mechanisms.base import Mechanism
 from optdp.mechanisms.baselines.unbiased import hybrid, piecewise, pm_opt
 from optdp.mechanisms.cap import CapMechanism
 from optdp.mechanisms.product import composed, share_of
 from optdp.mechanisms.signs import SignMechanism
-from optdp.mechanisms.unbiased_vectors import COINS, Vectors
+from optdp.mechanisms.unbiased_vectors import COINS, Vectors, cubic
 from optdp.problem import LDP, Ball, Box, Interval, LossLike, Privacy, Sphere
 
 SIDE = Interval(-1.0, 1.0)
@@ -32,13 +33,11 @@ class VectorLaplace(Vectors):
 
     eps: float
     domain: Annotated[Any, Within(kind=Sphere | Ball | Box)]
-    norm: str = "l1"
+    norm: Literal["l1", "l2"] = "l1"
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         require.epsilon(self.eps)
-        require.choice("norm", self.norm, ("l1", "l2"))
-        if not isinstance(self.domain, Sphere | Ball | Box):
-            raise TypeError(f"domain = {self.domain!r} is not allowed: it must be a sphere, a ball or a box")
 
     @property
     def scale(self) -> float:
@@ -94,9 +93,9 @@ class SampledCoordinates(Vectors):
     k: Annotated[int, Within(1, 10**6)]
 
     def __post_init__(self) -> None:
-        if not isinstance(self.domain, Box) or not self.domain.is_cube:
-            raise ValueError(f"domain = {self.domain} is not allowed: it must be the cube [-1, 1]^d")
-        if not isinstance(self.part, Mechanism) or self.part.domain != SIDE:
+        super().__post_init__()
+        cubic(self.domain)
+        if self.part.domain != SIDE:
             raise ValueError("part is not allowed: it must be a mechanism on [-1, 1]")
         require.integer("k", self.k, low=1, high=self.dim)
 
@@ -190,11 +189,7 @@ def _height(eps: float, dim: int) -> float:
 
     second = 0.0
     if low < 1 and holds(low):
-        high = 1 - 2.0**-40
-        for _ in range(60):
-            middle = (low + high) / 2
-            low, high = (middle, high) if holds(middle) else (low, middle)
-        second = low
+        second, _ = border(holds, low, 1 - 2.0**-40)
     return min(max(first, second), 1 - 2.0**-40)
 
 
