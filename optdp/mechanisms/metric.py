@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import cycle
 from typing import Any, Self
 
 import numpy as np
@@ -43,8 +44,9 @@ class MetricMechanism(FiniteMechanism):
 
         Each column is lifted to the least one above it that keeps the guarantee, k_x = max_z k_z e^(-eps d(x, z)), and all are
         scaled by one factor; rounded down to integers, plus g units each where an output is sent at all, they keep it exactly, as
-        a <= E b implies a + g <= E (b - 1 + g) for g >= E / (E - 1). What a row lacks goes to one output: these lacks nearly
-        agree, and must keep the guarantee too, for which the factor is lowered until they do.
+        a <= E b implies a + g <= E (b - 1 + g) for g >= E / (E - 1). What a row lacks goes to one output, the cheapest or that
+        with the most room: these lacks nearly agree, and must keep the guarantee too, for which the factor is lowered until they
+        do.
         """
         far = np.where(privacy.growth < SAME, 0.0, privacy.growth)
         if (far == 0).sum() > len(far):  # symbols that are hidden so well have one row
@@ -56,8 +58,9 @@ class MetricMechanism(FiniteMechanism):
         lifted /= lifted.sum(axis=1).max()
         units = min(math.ceil(1 / -math.expm1(-near)) + 2, TOTAL // (4 * rows.shape[1]))
         costs = 1 - lifted.mean(axis=0) if losses is None else losses.max(axis=0)
-        rest, share = int(np.argmin(costs)), 2.0**-44 + 2.0 * units * rows.shape[1] / TOTAL
-        while True:
+        free = [(column[:, None] - np.exp(-far) * column)[far > 0].min(initial=1.0) for column in lifted.T]
+        share = 2.0**-44 + 2.0 * units * rows.shape[1] / TOTAL
+        for rest in cycle((int(np.argmin(costs)), int(np.argmax(free)))):
             share = min(share, 1.0)
             weights = np.floor(lifted * ((1 - share) * TOTAL)).astype(np.int64) + units * lifted.any(axis=0)
             if share == 1.0:
@@ -65,7 +68,7 @@ class MetricMechanism(FiniteMechanism):
             weights[:, rest] += TOTAL - weights.sum(axis=1)
             if share == 1.0 or (weights.min() >= 0 and privacy.check_rows(weights[:, [rest]]).passed):
                 break
-            share *= 4
+            share *= 2
         return cls(domain, tuple(outputs), Table(weights), privacy.metric)
 
     def guarantee(self) -> Any:

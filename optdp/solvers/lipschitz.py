@@ -145,7 +145,7 @@ def _interior(
     at, i, j = rows
     first, second = at * n + i, at * n + j
     root = np.exp(growth[i, j] / 2)
-    mirror, square = 1 / root, (root**2, root**-2)
+    mirror, square, apart = 1 / root, (root**2, root**-2), np.expm1(growth[i, j])
     inner = at * n * n + np.minimum(i, j) * n + np.maximum(i, j)
 
     def slack(k: np.ndarray) -> np.ndarray:
@@ -235,7 +235,9 @@ def _interior(
         moves = direction(centre - u * w - dw * du, centre - z * k - dz * dk, centre - lam * s - dlam * ds)
         return (moves, *steps(moves, 0.99))
 
-    best, stopped, value, bound, iteration, since = None, False, math.inf, 0.0, 0, 0
+    # The best kernel and the best multipliers so far need not be of one iteration.
+    kernel, multipliers, least, most = k, (lam, u, z, nu), math.inf, -math.inf
+    stopped, iteration, since = False, 0, 0
     for iteration in range(ITERATIONS):
         cost = loss * (lam if prior is None else prior)
         rests = cost - nu - spread(u) - z, 1 - k.sum(axis=0), slack(k) - w, t - (loss * k).sum(axis=0) - s
@@ -243,8 +245,12 @@ def _interior(
         mean = gap / (u.size + z.size + (n if worst else 0))
         value = t if worst else float((cost * k).sum())
         bound = float(nu.sum()) + float((rests[0] + z).min(axis=0).sum())
-        if best is None or value - bound < best[-2] - best[-1]:
-            best, since = (k, lam, u, z, nu, value, bound), iteration
+        # Rows whose masses differ cannot be private where places are so near: what this share of all mass is away from it costs.
+        strain = float(np.abs(rests[1]).max() + np.max(np.abs(rests[1][i] - rests[1][j]) / apart, initial=0.0))
+        if value + strain < least:
+            kernel, least, since = k, value + strain, iteration
+        if bound > most:
+            multipliers, most, since = (lam, u, z, nu), bound, iteration
         near = max(gap, value - bound) <= tolerance * abs(value)
         if near or not np.isfinite(gap) or iteration - since > IDLE:
             break
@@ -261,8 +267,7 @@ def _interior(
         k, w, u, z, nu = k + ahead * dk, w + ahead * dw, u + behind * du, z + behind * dz, nu + behind * dnu
         if worst:
             s, t, lam = s + ahead * ds, t + ahead * float(dt[0]), lam + behind * dlam
-    assert best is not None
-    k, lam, u, z, nu, value, bound = best
+    lam, u, z, nu = multipliers
     # Rounding has left the dual equations with small rests: the least relative change of multipliers that removes them.
     rest = loss * (lam if prior is None else prior) - nu - spread(u) - z
     diagonal = np.bincount(first, (u * mirror) ** 2, m * n) + np.bincount(second, (u * root) ** 2, m * n)
@@ -279,4 +284,4 @@ def _interior(
         u = moved
     flows = u * mirror * scale  # of K_i <= E K_j, without the scaling of its rows
     weights = lam if prior is None else prior
-    return Columns(np.maximum(k, 0.0).T, weights, rows, flows, value * scale, bound * scale, iteration, 1, stopped)
+    return Columns(np.maximum(kernel, 0.0).T, weights, rows, flows, least * scale, most * scale, iteration, 1, stopped)
