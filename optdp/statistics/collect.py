@@ -34,7 +34,6 @@ from optdp.mechanisms.piecewise import PiecewiseMechanism
 from optdp.statistics import tables
 from optdp.statistics.client import STAMP
 from optdp.statistics.plan import Part, Plan, places, whole
-from optdp.statistics.schema import missing
 
 KINDS = (".jsonl", ".ndjson", ".csv", ".parquet")
 #: Records at a time, their bytes, and the longest line.
@@ -322,7 +321,7 @@ class _Judge:
 
 def _read(part: Part, entries: list[Any]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """(the column, which of its entries are possible, which are reported)."""
-    gone = missing(entries)
+    gone = tables.missing(entries)
     if isinstance(part.mechanism, FrequencyOracle):
         column = np.full(len(entries), None, dtype=object)
         column[~gone] = _texts(part.mechanism, [v for v, off in zip(entries, gone, strict=True) if not off])

@@ -58,7 +58,7 @@ from optdp.statistics.estimate import (
 )  # fmt: skip
 from optdp.statistics.portable import NUMBER
 from optdp.statistics.recommend import BINS, GOALS, RTOL, candidates, unit_error
-from optdp.statistics.schema import Category, Column, missing
+from optdp.statistics.schema import Category, Column
 from optdp.statistics.tally import Tally
 
 if TYPE_CHECKING:
@@ -518,7 +518,7 @@ def _received(part: Part, column: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         there = ~np.isnan(column)
         return there, column[there]
     entries = column.tolist()
-    there = ~missing(entries)
+    there = ~tables.missing(entries)
     sent = [entry for entry, reported in zip(entries, there.tolist(), strict=True) if reported]
     try:
         if any(isinstance(entry, bool | np.bool_) for entry in sent):
