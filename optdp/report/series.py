@@ -179,7 +179,8 @@ def _(mechanism: RadialMechanism, inputs: Any = None) -> Picture:
     curves = []
     for norm in np.atleast_1d((0.0, 0.5, 1.0) if inputs is None else np.asarray(inputs, dtype=float)).tolist():
         radii, masses = mechanism.norms(norm)
-        curves.append(Curve.of(f"|x| = {norm:.3g}", radii, np.cumsum(masses)))
+        sums = np.append(0.0, np.cumsum(masses))
+        curves.append(Curve.of(f"|x| = {norm:.3g}", np.repeat(radii, 2), np.repeat(sums, 2)[1:-1]))  # in steps
     return Picture("norm r of the output", "probability of |Y| <= r", tuple(curves))
 
 

@@ -305,6 +305,8 @@ def _number(column: dict[str, Any], value: Any) -> float:
             value = float(text)
         elif isinstance(value, bool) or not isinstance(value, numbers.Real | decimal.Decimal):
             raise Refused("it is not a number")
+        elif hasattr(value, "dtype"):  # numpy compares numbers of 32 bits in 32 bits
+            value = float(value)
     if value != value:
         raise Refused("it is missing")
     lower, upper = column["lower"], column["upper"]
@@ -323,7 +325,7 @@ def _date(column: dict[str, Any], value: Any) -> float:
         raise Refused("it is missing")
     try:
         if not isinstance(value, datetime.date):
-            value = datetime.date.fromisoformat(DAY.fullmatch(value).group(1))  # type: ignore[union-attr]
+            value = datetime.date.fromisoformat(DAY.fullmatch(str(value)).group(1))  # type: ignore[union-attr]
     except (TypeError, AttributeError, ValueError):
         raise Refused("it is not a date: it must be written 2026-01-31") from None
     return _number(column, value.toordinal() - column["first"])

@@ -45,30 +45,24 @@ class Column(Tagged, root=True):
             raise ValueError(
                 f"column {name!r} has shape {array.shape}, which is not allowed: it must be one-dimensional"
             )
-        ready = self._at_once(array)
-        rows = np.arange(array.size) if ready is None else np.flatnonzero(np.isnan(ready))
-        if ready is not None and not rows.size:
-            return ready
-        # as they are: a list of floats would have more digits than those of 32 bits
-        entries = array if array.dtype.kind == "f" else _days(array).tolist()
+        known = self._at_once(array, name)
+        if known is not None and not np.isnan(known).any():
+            return known
         read, found = portable.reader(self.form()), []
-        for row in rows.tolist():
+        for row, entry in enumerate(_entries(array), 1):
             try:
-                found.append(read(entries[row]))
+                found.append(read(entry))
             except portable.Refused as why:
                 told = f"it is not {self._reach}; widen it, or clip" if str(why) == portable.BEYOND else str(why)
-                raise Refused(name, row + 1, told) from None
-        return np.array(found, dtype=self._kind)
-
-    #: Of the inputs.
-    _kind: type = float
+                raise Refused(name, row, told) from None
+        return np.array(found, dtype=np.int64 if isinstance(self.domain, OneHot) else float)
 
     @property
     def _reach(self) -> str:
         """Which entries are in range."""
         return f"in {self.domain}"
 
-    def _at_once(self, array: np.ndarray) -> np.ndarray | None:
+    def _at_once(self, array: np.ndarray, name: str) -> np.ndarray | None:
         """The inputs of an array of numbers or dates, nan where an entry is refused; None where each must be read by itself."""
         return None
 
@@ -85,9 +79,13 @@ class Column(Tagged, root=True):
         return getattr(self, "unit", "")
 
 
-def _days(array: np.ndarray) -> np.ndarray:
-    """Times as days, whose list holds dates; other arrays as they are."""
-    return array.astype("datetime64[D]") if array.dtype.kind == "M" else array
+def _entries(array: np.ndarray) -> Iterable[Any]:
+    """What clients would be given: numbers with their own digits, dates without their time."""
+    if array.dtype.kind == "f":  # a list has the digits of 64 bits
+        return array
+    if array.dtype.kind in "Mm":  # a list may hold integers
+        array = array.astype("M8[D]" if array.dtype.kind == "M" else "m8[s]")
+    return array.tolist()
 
 
 def _within(found: np.ndarray, form: dict[str, Any]) -> np.ndarray:
@@ -133,7 +131,11 @@ class Number(Column):
         bounds = {"lower": self.lower, "upper": self.upper, "clip": self.outside == "clip"}
         return {"type": "number", **bounds, "whole": isinstance(self, Integer), "unit": self.unit}
 
-    def _at_once(self, array: np.ndarray) -> np.ndarray | None:
+    def _at_once(self, array: np.ndarray, name: str) -> np.ndarray | None:
+        if array.dtype.kind == "b":
+            raise TypeError(
+                f"column {name!r} holds true and false, which is not allowed: it must hold numbers; use optdp.Flag()"
+            )
         return _within(array.astype(float), self.form()) if array.dtype.kind in "iuf" else None
 
 
@@ -185,10 +187,10 @@ class Date(Column):
         bounds = {"lower": 0.0, "upper": self.domain.upper, "clip": self.outside == "clip"}
         return {"type": "date", "first": self.first, "last": self.last, **bounds, "whole": True}
 
-    def _at_once(self, array: np.ndarray) -> np.ndarray | None:
+    def _at_once(self, array: np.ndarray, name: str) -> np.ndarray | None:
         if array.dtype.kind != "M":
             return None
-        days = (_days(array) - np.datetime64(self.first)).astype(float)
+        days = (array.astype("M8[D]") - np.datetime64(self.first)).astype(float)
         days[np.isnat(array)] = np.nan
         return _within(days, self.form())
 
@@ -259,8 +261,6 @@ class Category(Column):
     def domain(self) -> OneHot:  # type: ignore[override]
         """The one-hot vectors."""
         return OneHot(self.names)  # type: ignore[arg-type]
-
-    _kind = np.int64
 
     def form(self) -> dict[str, Any]:
         names = self.names
