@@ -68,6 +68,6 @@ def gap_report(
     ratios: dict[str, object] = {name: [row.get(name) for row in rows] for name in others}
     if "of all" in rows[0]:
         ratios = {"best of all": [1 / row["of all"] for row in rows], **ratios}
-    return Report(
-        title, columns, rows, notes, ratio_figure(title, rows, ratios, "A1B1, optimal", "variance / best A1B1")
-    )
+    x = [row["eps"] for row in rows]
+    figure = ratio_figure(title, x, ratios, "A1B1, optimal", "variance / best A1B1")
+    return Report(title, columns, rows, notes, figure)

@@ -63,5 +63,7 @@ def gap_report(
     first, *others = FAMILIES
     shown = {name: name for name in (*others, *proven)} | ({"all lower": "bound for all unbiased"} if kernel else {})
     ratios = {label: [row[name] / row[first] if name in row else None for row in rows] for name, label in shown.items()}
-    figure = ratio_figure(title, rows, ratios, f"{first}, optimal", "worst-case variance / best I-PTT")
+    figure = ratio_figure(
+        title, [row["eps"] for row in rows], ratios, f"{first}, optimal", "worst-case variance / best I-PTT"
+    )
     return Report(title, columns, rows, notes, figure)
