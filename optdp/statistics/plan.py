@@ -266,7 +266,7 @@ class Plan(tables.Printed):
                     private = part.mechanism.randomize(_words(part, inputs[part.name]), rng)
                 else:
                     private = np.where(true, inputs[part.name], rng.integers(0, part.mechanism.domain.d, size=count))
-                out[part.name] = _sent(part, private, chosen[:, j])
+                out[part.name] = as_column(part, private[chosen[:, j]], chosen[:, j])
         return {name: out[name] for name in found}
 
     def _chosen(self, rows: int, rng: np.random.Generator) -> np.ndarray:
@@ -475,16 +475,18 @@ def _kind(part: Part) -> type:
     return object if isinstance(part.mechanism, FrequencyOracle) else float
 
 
-def _sent(part: Part, private: np.ndarray, chosen: np.ndarray) -> np.ndarray:
-    """Outputs as a column: numbers with nan, or texts with None, for who does not report it."""
+def as_column(part: Part, private: np.ndarray, chosen: np.ndarray) -> np.ndarray:
+    """A column with the outputs of who reports it: numbers with nan, or texts with None, for the others."""
     if not isinstance(part.mechanism, FrequencyOracle):
-        return np.where(chosen, private, np.nan)
+        numbers = np.full(chosen.size, math.nan)
+        numbers[chosen] = private
+        return numbers
     out = np.full(chosen.size, None, dtype=object)
     if part.mechanism.message == ():
         labels = part.mechanism.domain.labels
-        out[chosen] = [str(labels[i]) for i in private[chosen].tolist()]
+        out[chosen] = [str(labels[i]) for i in private.tolist()]
     else:
-        out[chosen] = [" ".join(map(str, row)) for row in private[chosen].tolist()]
+        out[chosen] = [" ".join(map(str, row)) for row in private.tolist()]
     return out
 
 
@@ -513,34 +515,56 @@ def _sum(parts: Iterable[Any]) -> Any:
 
 
 def _received(part: Part, column: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """(which rows report the column, their outputs): the inverse of `_sent`; also of tables that made numbers of texts."""
+    """(which rows report the column, their outputs): the inverse of `as_column`."""
     if column.dtype.kind == "f" and not isinstance(part.mechanism, FrequencyOracle):
         there = ~np.isnan(column)
         return there, column[there]
-    entries = column.tolist()
+    entries, read = column.tolist(), reader(part)
     there = ~tables.missing(entries)
-    sent = [entry for entry, reported in zip(entries, there.tolist(), strict=True) if reported]
     try:
-        if any(isinstance(entry, bool | np.bool_) for entry in sent):
-            raise TypeError("no bool is sent, and one would pass for 0 or 1")
-        if not isinstance(part.mechanism, FrequencyOracle):
-            return there, np.array([_real(entry) for entry in sent], dtype=float)
-        if part.mechanism.message == ():
-            place = places(part.mechanism.domain.labels)
-            return there, np.array([place[entry] for entry in sent], dtype=np.int64)
-        rows = [
-            list(map(int, entry.split())) if isinstance(entry, str) else [operator.index(whole(entry))]
-            for entry in sent
-        ]
-        return there, np.array(rows, dtype=np.int64).reshape(-1, *part.mechanism.message)
-    except (KeyError, OverflowError, TypeError, ValueError):
+        return there, as_outputs(part, [read(entries[row]) for row in np.flatnonzero(there).tolist()])
+    except UNREAD:
         raise ValueError(f"column {part.name!r} holds entries that this plan does not send") from None
+
+
+def as_outputs(part: Part, read: list[Any]) -> np.ndarray:
+    """What a `reader` has read, as a mechanism gives it."""
+    if not isinstance(part.mechanism, FrequencyOracle):
+        return np.array(read, dtype=float)
+    return np.array(read, dtype=np.int64).reshape(-1, *part.mechanism.message)
+
+
+#: What a `reader` raises.
+UNREAD = (KeyError, OverflowError, TypeError, ValueError)
+
+
+def reader(part: Part) -> Callable[[Any], Any]:
+    """What makes the output of an entry of a private column, also of tables that made numbers of texts."""
+    oracle: Any = part.mechanism
+    own: Callable[[Any], Any] = _real
+    if isinstance(oracle, FrequencyOracle):
+        labels, size = oracle.domain.labels, math.prod(oracle.message)
+        own = places(labels).__getitem__ if oracle.message == () else partial(_message, size)
+
+    def read(entry: Any) -> Any:
+        if type(entry) is not str and isinstance(entry, bool | np.bool_):
+            raise TypeError("no bool is sent, and one would pass for 0 or 1")
+        return own(entry)
+
+    return read
 
 
 def _real(entry: Any) -> float:
     if isinstance(entry, str) and not NUMBER.fullmatch(entry):
         raise ValueError("no number")
     return float(entry)
+
+
+def _message(size: int, entry: Any) -> list[int]:
+    message = list(map(int, entry.split(" "))) if type(entry) is str else [operator.index(whole(entry))]
+    if len(message) != size or max(message) >= 2**63:
+        raise ValueError("no message")
+    return message
 
 
 def whole(entry: Any) -> Any:
