@@ -66,6 +66,12 @@ def test_the_likelihood_of_many_inputs():
     matrix = rng.dirichlet(np.ones(60), 350).T
     counts = rng.multinomial(5000, matrix.mean(axis=1))
     assert shortfall(matrix, counts, maximise(matrix, counts)) <= 2 * SLACK
+    matrix = np.full((400, 400), 0.5 / 399) + (0.5 - 0.5 / 399) * np.eye(400)  # many outputs too
+    counts = rng.multinomial(20_000, matrix @ rng.dirichlet(np.full(400, 0.3)))
+    assert shortfall(matrix, counts, maximise(matrix, counts)) <= 2 * SLACK
+    mechanism = optdp.solve_piecewise(1.0).mechanism
+    found = optdp.estimate_histogram(mechanism, mechanism.randomize(rng.beta(2, 5, 20_000), 1), 600)  # of few outputs
+    assert found.sum() == pytest.approx(1)
 
 
 @given(st.integers(2, 8), st.integers(0, 5), st.integers(0, 2**32 - 1))

@@ -181,11 +181,6 @@ class Channel:
             parts.append(values.reshape(self.edges.size - 1, POINTS, -1).sum(axis=1))
         return np.concatenate(parts, axis=1)
 
-    def values(self) -> np.ndarray:
-        """The middle of each cell (nan for the rest)."""
-        y = self._nodes()[0].reshape(-1, POINTS).mean(axis=1) if self.edges.size else np.empty(0)
-        return np.concatenate([y, np.asarray(self.atoms, dtype=float), [np.nan] * self.rest])
-
     def _nodes(self) -> tuple[np.ndarray, np.ndarray]:
         """Points in the cells, and what each counts in an integral."""
         ends, share = self.edges, (np.arange(POINTS) + 0.5) / POINTS

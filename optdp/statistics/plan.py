@@ -56,7 +56,7 @@ from optdp.statistics.estimate import (
     project,
     simulated_quantile,
 )  # fmt: skip
-from optdp.statistics.portable import NUMBER
+from optdp.statistics.portable import NUMBER, lookup
 from optdp.statistics.recommend import BINS, GOALS, RTOL, candidates, unit_error
 from optdp.statistics.schema import Category, Column
 from optdp.statistics.tally import Tally
@@ -574,12 +574,8 @@ def whole(entry: Any) -> Any:
 
 def places(labels: Iterable[Any]) -> dict[Any, int]:
     """Where categories stand, by text; and by number, for tables that read "1" as 1 or 1.0, where one category alone has it."""
-    texts = {str(label): i for i, label in enumerate(labels)}
-    numbers: dict[float, list[int]] = {}
-    for text, i in texts.items():
-        if NUMBER.fullmatch(text):
-            numbers.setdefault(float(text), []).append(i)
-    return texts | {number: found[0] for number, found in numbers.items() if len(found) == 1}
+    found = lookup((), list(map(str, labels)))
+    return found["places"] | {number: i for number, i in found["numbers"].items() if i >= 0}
 
 
 def _products(parts: list[Part], table: Any) -> tuple[int, np.ndarray, np.ndarray]:
