@@ -725,6 +725,14 @@ def test_empty_bins_are_covered(eps, n):
 # --- quantiles
 
 
+def test_bounded_noise_on_integers_in_bins_that_are_wider():
+    """Outputs that no end of the bins can send were refused."""
+    noise = optdp.solve_additive(1.0, 0.01, discrete=True, rtol=0.05).mechanism
+    sent = noise.randomize(np.random.default_rng(0).integers(0, 50, 5000), 1)
+    found = optdp.estimate(noise, sent, "quantile", q=0.5, bins=[0, 10, 20, 30, 40, 50])
+    assert found.interval[0] < 24.5 < found.interval[1] and abs(found.value - 24.5) < 4 * found.standard_error
+
+
 def test_quantiles_of_skewed_incomes_are_covered():
     """All of them lie in the first of the bins, near its end: the interval held the median in none of 100 surveys."""
     survey = optdp.plan({"income": optdp.Number(0, 1e6, outside="clip")}, 1.0, goal="quantile", n=2000)

@@ -542,14 +542,9 @@ def _binned(mechanism: Mechanism, data: Data, ask: _Ask, bins: Any) -> Estimate:
     span = None if np.isfinite(mechanism.domain.lower) or edges is None else (float(edges[0]), float(edges[-1]))
     channel = Channel.of(mechanism, () if isinstance(data, Tally) else data.outputs, span)
     counts = data.counts(channel)
-    if channel.fixed:
-        if edges is None:
-            edges = np.array(_chosen(mechanism, int(counts.sum()), ask.what))
-        matrix = _mixed(mechanism, tuple(edges.tolist()), span)
-    else:
-        if edges is None:
-            edges = choose_bins(channel, int(counts.sum()), ask.what)
-        matrix = mixed(channel, edges)
+    if edges is None:
+        edges = choose_bins(channel, int(counts.sum()), ask.what)
+    matrix = mixed(channel, tuple(edges.tolist()))
     used = matrix.max(axis=1) > 0
     if counts[~used].any():
         raise ValueError("outputs are not allowed: there must be at least one, all of them outputs of this mechanism")
@@ -559,11 +554,7 @@ def _binned(mechanism: Mechanism, data: Data, ask: _Ask, bins: Any) -> Estimate:
     if ask.what != "quantile":
         told += " (intervals may miss the truth where they are not: many at one point, or near one)"
     if ask.what == "quantile":
-        x, rows = (
-            _fine(mechanism, float(edges[0]), float(edges[-1]), span)
-            if channel.fixed
-            else _inputs(channel, edges[0], edges[-1])
-        )
+        x, rows = _inputs(channel, float(edges[0]), float(edges[-1]))
         return _quantile(matrix, counts, edges, names, ask, told, (x, rows[used]))
     below = np.tril(np.ones((len(names), len(names))))
     wanted = {"histogram": np.eye(len(names)), "cdf": below, "mean": (edges[:-1] + edges[1:])[None] / 2}[ask.what]
@@ -572,17 +563,6 @@ def _binned(mechanism: Mechanism, data: Data, ask: _Ask, bins: Any) -> Estimate:
 
 
 @kept
-def _mixed(mechanism: Mechanism, edges: tuple[float, ...], span: tuple[float, float] | None) -> np.ndarray:
-    return mixed(Channel.of(mechanism, (), span), np.array(edges))
-
-
-@kept
-def _fine(
-    mechanism: Mechanism, low: float, high: float, span: tuple[float, float] | None
-) -> tuple[np.ndarray, np.ndarray]:
-    return _inputs(Channel.of(mechanism, (), span), low, high)
-
-
 def _inputs(channel: Channel, low: float, high: float) -> tuple[np.ndarray, np.ndarray]:
     """(inputs between the ends, in order; P(cell | input))."""
     x = np.linspace(low, high, PLACES + 1)
@@ -592,10 +572,6 @@ def _inputs(channel: Channel, low: float, high: float) -> tuple[np.ndarray, np.n
 
 
 @kept
-def _chosen(mechanism: Mechanism, n: int, what: str) -> tuple[float, ...]:
-    return tuple(choose_bins(Channel.of(mechanism), n, what).tolist())
-
-
 def choose_bins(channel: Channel, n: int, what: str) -> np.ndarray:
     """Equal bins: as many as can be told apart with a useful standard error if inputs are evenly spread: of their probabilities
     at most one over their number, of distribution functions at most 0.1. A function of the mechanism and n alone.
@@ -669,8 +645,9 @@ def simulated_quantile(mechanism: Mechanism, n: int, q: float, shares: np.ndarra
     **Raises** NotIdentified.
     """
     places = np.linspace(mechanism.domain.lower, mechanism.domain.upper, shares.size + 1)
-    edges = np.array(_chosen(mechanism, n, "quantile"))
-    matrix, rows = _mixed(mechanism, tuple(edges.tolist()), None), _mixed(mechanism, tuple(places.tolist()), None).T
+    channel = Channel.of(mechanism)
+    edges = choose_bins(channel, n, "quantile")
+    matrix, rows = mixed(channel, tuple(edges.tolist())), mixed(channel, tuple(places.tolist())).T
     rows, used = rows / rows.sum(axis=1, keepdims=True), matrix.max(axis=1) > 0
     rng, errors = np.random.default_rng(0), np.empty(draws)
     for i in range(draws):
