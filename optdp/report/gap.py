@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 #: Problems with a report of their own: `optdp.report.<name>.gap_report(**spec)`.
 PROBLEMS = ("piecewise", "kernel", "unbiased", "composite", "additive", "notions", "releases", "lip", "vector")
 
+#: The bracket of the best of all mechanisms.
+ALL = Column("all lower", "all: bound", rounding="down"), Column("all value", "all: attained", rounding="up")
+
 #: One number or several.
 Levels = Number | str | Iterable[Number | str]
 
@@ -108,8 +111,7 @@ def table(
     columns = [
         Column("eps", "eps", "g"), Column("lower", "lower bound", ".9g", "down"), Column("value", "value", ".9g", "up"),
         Column("gap", "gap", ".1e"),
-        *([Column("all lower", "all: bound", ".6g", "down"), Column("all value", "all: attained", ".6g", "up"),
-           Column("of all", "value / best of all", ".4f")] if everyone else []),
+        *([*ALL, Column("of all", "value / best of all", ".4f")] if everyone else []),
         *(Column(name, f"{name} / {to}", ".4f") for name in proven),
         Column("verified", "verified"), Column("seconds", "seconds", ".3g"), *more,
     ]  # fmt: skip

@@ -909,16 +909,8 @@ def _average(
     else:
         half = t * np.sqrt(least / n)
         noisy = value - _lowest(x, value - x - half), -_lowest(-x[::-1], (x - value - half)[::-1]) - value
-        found = reach(
-            n,
-            np.array([value]),
-            np.array([squares]),
-            np.array([cubes]),
-            np.array([error]),
-            domain_ends(mechanism),
-            ask.level,
-        )
-        low, high = value - max(noisy[0], float(found[0][0])), value + max(noisy[1], float(found[1][0]))
+        below, above = reach(n, value, squares, cubes, error, domain_ends(mechanism), ask.level)
+        low, high = value - max(noisy[0], float(below)), value + max(noisy[1], float(above))
     low, high = (float(np.clip(v, domain.lower, domain.upper)) for v in (low - bias, high + bias))
     told += f"; the interval allows for a bias of {bias:.2g}" if bias else ""
     return ask.answer(n, method, told, value, error, (low, high), (low, high))
@@ -955,8 +947,8 @@ def domain_ends(mechanism: Any) -> tuple[Any, Any]:
 
 
 def reach(
-    n: int, average: np.ndarray, squares: np.ndarray, cubes: np.ndarray, error: np.ndarray, ends: tuple[Any, Any], level: float
-) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
+    n: int, average: Any, squares: Any, cubes: Any, error: Any, ends: tuple[Any, Any], level: float
+) -> tuple[np.ndarray, np.ndarray]:
     """How far intervals for means of inputs between `ends` go (below, above) averages of n numbers with these sums of squared
     and cubed deviations: along the least favourable line, a parabola, and to what the `unseen` explain.
     """
@@ -971,7 +963,7 @@ def reach(
     return low, high
 
 
-def unseen(n: int, error: np.ndarray, far: Any, level: float) -> np.ndarray:
+def unseen(n: int, error: Any, far: Any, level: float) -> np.ndarray:
     """How far from an average a mean may be for a share of people `far` away, of whom nobody is among n: see `hidden`."""
     if n == 1:  # which has no error
         return np.full(np.shape(error), np.inf)
