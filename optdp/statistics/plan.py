@@ -561,7 +561,10 @@ def _real(entry: Any) -> float:
 
 
 def _message(size: int, entry: Any) -> list[int]:
-    message = list(map(int, entry.split(" "))) if type(entry) is str else [operator.index(whole(entry))]
+    text = entry if type(entry) is str else str(operator.index(whole(entry)))
+    if not (text.isascii() and text.replace(" ", "").isdigit()):  # int() takes more for a number
+        raise ValueError("no integers")
+    message = list(map(int, text.split(" ")))
     if len(message) != size or max(message) >= 2**63:
         raise ValueError("no message")
     return message
