@@ -22,7 +22,7 @@ from optdp.design import registry
 from optdp.exact.fields import FieldError
 from optdp.report import atlas as module
 from optdp.report.atlas import CHARTS, Atlas, chart_all, digest
-from optdp.report.series import ERROR, SAMPLES, Curve, _line, picture
+from optdp.report.series import ERROR, SAMPLES, Curve, _few, picture
 
 ROOT = Path(__file__).parent.parent
 FAST = ("piecewise-abs", "window-II", "frequency-16", "sphere-10")
@@ -300,8 +300,8 @@ def test_the_command_line(whole, tmp_path, capsys):
 def test_lines_pass_near_all_samples():
     x = np.linspace(0, 1, SAMPLES)
     for y in (np.exp(-5 * x), np.where(x < 0.3, 1.0, 0.2), np.abs(np.sin(9 * x))):
-        curve = _line("", x, y)
-        assert isinstance(curve, Curve) and len(curve.x) < 80
+        curve = _few(Curve.of("", x, y))
+        assert len(curve.x) < 80
         assert np.abs(np.interp(x, curve.x, curve.y) - y)[np.abs(x - 0.3) > 2 / SAMPLES].max() < 1.3 * ERROR * y.max()
 
 

@@ -477,6 +477,36 @@ def test_tables_of_any_types_have_the_categories_that_their_files_have(tmp_path)
     assert all((one[name] == two[name]).all() for name in "af")
 
 
+def test_messages_that_no_client_sends_are_counted(tmp_path):
+    """Whatever int() and float() take for numbers, or cannot hold."""
+    survey = optdp.plan(
+        {"a": optdp.Category([f"c{i}" for i in range(300)]), "x": optdp.Number(0, 1)}, 3.0, strategy="split"
+    )
+    private = survey.randomize({"a": ["c1"], "x": [0.5]}, 1)
+    good = {"a": private["a"][0], "x": private["x"][0]}
+    messages = (
+        "-99999999999999999999 5",
+        f"5 {10**30}",
+        "9" * 6000,
+        "5",
+        "5 5 5",
+        "\uff11 2",
+        "+1 2",
+        "1_0 2",
+        "5  5",
+        [1, 2],
+        True,
+    )
+    numbers = ("nan", "1e999", True, [1], 10**400, "0x1", "-")
+    rows = [good, *({"a": a, "x": good["x"]} for a in messages), *({"a": good["a"], "x": x} for x in numbers)]
+    (tmp_path / "in.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    found = optdp.collect(survey, [tmp_path / "in.jsonl"], tmp_path / "out")
+    told = {
+        f"an entry of {name!r} that the plan does not send": len(bad) for name, bad in (("a", messages), ("x", numbers))
+    }
+    assert (found.rows, found.refused) == (1, told)
+
+
 def test_what_clients_do_not_know_is_refused():
     domain = optdp.Number(0, 1)
 

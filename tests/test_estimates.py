@@ -66,6 +66,12 @@ def test_the_likelihood_of_many_inputs():
     matrix = rng.dirichlet(np.ones(60), 350).T
     counts = rng.multinomial(5000, matrix.mean(axis=1))
     assert shortfall(matrix, counts, maximise(matrix, counts)) <= 2 * SLACK
+    matrix = np.full((400, 400), 0.5 / 399) + (0.5 - 0.5 / 399) * np.eye(400)  # many outputs too
+    counts = rng.multinomial(20_000, matrix @ rng.dirichlet(np.full(400, 0.3)))
+    assert shortfall(matrix, counts, maximise(matrix, counts)) <= 2 * SLACK
+    mechanism = optdp.solve_piecewise(1.0).mechanism
+    found = optdp.estimate_histogram(mechanism, mechanism.randomize(rng.beta(2, 5, 20_000), 1), 600)  # of few outputs
+    assert found.sum() == pytest.approx(1)
 
 
 @given(st.integers(2, 8), st.integers(0, 5), st.integers(0, 2**32 - 1))
@@ -737,6 +743,14 @@ def test_empty_bins_are_covered(eps, n):
 
 
 # --- quantiles
+
+
+def test_bounded_noise_on_integers_in_bins_that_are_wider():
+    """Outputs that no end of the bins can send were refused."""
+    noise = optdp.solve_additive(1.0, 0.01, discrete=True, rtol=0.05).mechanism
+    sent = noise.randomize(np.random.default_rng(0).integers(0, 50, 5000), 1)
+    found = optdp.estimate(noise, sent, "quantile", q=0.5, bins=[0, 10, 20, 30, 40, 50])
+    assert found.interval[0] < 24.5 < found.interval[1] and abs(found.value - 24.5) < 4 * found.standard_error
 
 
 def test_quantiles_of_skewed_incomes_are_covered():

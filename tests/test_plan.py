@@ -352,6 +352,14 @@ def test_columns_encode():
     assert days.encode(["2026-01-02", "2026-02-01"], "x").tolist() == [1, 31] and days.scale == "days since 2026-01-01"
     stamps = pd.Series(pd.to_datetime(["2026-01-02 10:00"])).to_numpy()
     assert days.encode(stamps, "x").tolist() == [1]
+    mixed = np.array([np.datetime64("2026-01-03"), datetime.date(2026, 1, 4), "2026-01-05"], dtype=object)
+    assert days.encode(mixed, "x").tolist() == [2, 3, 4]
+    narrow = np.array([0.05, 0.1], dtype=np.float32)  # whose second number is above 0.1
+    with pytest.raises(ValueError, match=r"row 2: it is not in \[0, 0\.1\]; widen it, or clip"):
+        optdp.Number(0, 0.1).encode(narrow, "x")
+    assert optdp.Number(0, 0.1, outside="clip").encode(narrow.astype(object), "x")[1] == 0.1
+    with pytest.raises(TypeError, match=r"use optdp\.Flag"):
+        optdp.Number(0, 1).encode([True, False], "x")
     loose = optdp.Category(["a", "b"], missing="category", other="category")
     assert loose.names == ("a", "b", MISSING, OTHER) and loose.encode(["b", None, "z", ""], "x").tolist() == [
         1,
@@ -642,7 +650,7 @@ def test_no_standard_error_of_a_pair_is_0_where_nothing_or_everything_is_counted
         first, second = (plan_module._second_moments(survey[name].mechanism) for name in "ab")
         true = first * second - [1, 0]
     else:
-        own, other = np.add(*plan_module._pair_rates(survey.parts)), plan_module._pair_rates(survey.parts)[1]
+        own, other = map(float, plan_module._pair_oracle(survey.parts).exact_rates)
         true = np.array([own * (1 - own), other * (1 - other)]) / (own - other) ** 2
     least = np.sqrt(np.where(np.arange(8) == 4, *true) / n)  # of the pair of all people, and of the others
     assert (errors.mean(axis=0) >= 0.9 * least).all()

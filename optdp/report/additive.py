@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,7 +10,7 @@ import numpy as np
 from optdp.certificates.additive import geng_viswanath
 from optdp.design.additive import solve_additive
 from optdp.mechanisms.baselines import applicable, baselines
-from optdp.problem import ApproxDP, LossLike, as_loss
+from optdp.problem import ApproxDP, Loss, LossLike, as_loss
 from optdp.report.gap import Levels, several, values
 from optdp.report.plots import curves, figure_of, pyplot, titled
 from optdp.report.report import Column, Report
@@ -35,23 +35,14 @@ def gap_report(
 
     **Arguments:** `eps`, `delta`: one number or several; the others as in `optdp.solve_additive`, with a loss in closed form.
     """
-    law = as_loss(loss)
-    if law.exponent is None:
-        raise TypeError(f"loss = {law.name!r} is not allowed here: the report needs abs, squared or optdp.Power(q)")
+    law = closed_loss(loss)
     names = list(baselines("integers" if discrete else "line", "approx"))
     rows: list[dict[str, Any]] = []
     for e in several("eps", eps):
         for d in several("delta", delta):
             best = solve_additive(e, d, law, sensitivity=sensitivity, discrete=discrete, rtol=rtol)
             paper = geng_viswanath(best.problem).bound(best.problem).value
-            row: dict[str, Any] = {
-                "eps": float(e), "delta": float(d), "paper_lower": paper, "lower": best.lower_bound,
-                "value": best.value, "gap": best.gap, "verified": bool(best.verify()), "problem": best.problem.statement(),
-            }  # fmt: skip
-            losses = values(applicable(best.problem), best.problem, {})
-            for name in names:
-                row[name] = losses.get(name)
-                row[f"{name} / optimum"] = losses[name] / best.value if name in losses else None
+            row = {"eps": float(e), "delta": float(d), "paper_lower": paper} | bracket(best, names)
             laplace = row.get("truncated Laplacian")
             row["paper_gap"] = None if laplace is None else (laplace - paper) / laplace
             rows.append(row)
@@ -72,6 +63,27 @@ def gap_report(
         "A ratio below 1 (the staircase, where delta is negligible) is within the gap: the lower bound is below every noise.",
     ]
     return Report(title, columns, rows, notes, None if discrete else _figure(rows, title))
+
+
+def closed_loss(loss: LossLike) -> Loss:
+    """A loss in closed form. **Raises** TypeError for others."""
+    law = as_loss(loss)
+    if law.exponent is None:
+        raise TypeError(f"loss = {law.name!r} is not allowed here: the report needs abs, squared or optdp.Power(q)")
+    return law
+
+
+def bracket(best: Solution, names: Iterable[str]) -> dict[str, Any]:
+    """What a row says of an optimum, and of the published noises with these names: their losses, also over the optimum."""
+    row: dict[str, Any] = {
+        "lower": best.lower_bound, "value": best.value, "gap": best.gap, "verified": bool(best.verify()),
+        "problem": best.problem.statement(),
+    }  # fmt: skip
+    losses = values(applicable(best.problem), best.problem, {})
+    for name in names:
+        row[name] = losses.get(name)
+        row[f"{name} / optimum"] = losses[name] / best.value if name in losses else None
+    return row
 
 
 def _figure(rows: list[dict[str, Any]], title: str) -> Callable[[], Figure] | None:

@@ -10,7 +10,7 @@ from optdp.exact import require
 from optdp.exact.numbers import below
 from optdp.mechanisms.baselines import applicable
 from optdp.report.compare import NUMERICAL, Own, named
-from optdp.report.gap import Levels, ratio_figure, several, values
+from optdp.report.gap import ALL, Levels, ratio_figure, several, values
 from optdp.report.report import Column, Report
 
 ACTIVATIONS = ("A1", "A2", "A3")
@@ -53,8 +53,7 @@ def gap_report(
         Column("value", "A1B1", ".9g", "up"),
     ]
     if "of all" in rows[0]:
-        columns += [Column("all lower", "all: bound", rounding="down"), Column("all value", "all: attained", rounding="up"),
-                    Column("of all", "A1B1 / best of all", ".4f")]  # fmt: skip
+        columns += [*ALL, Column("of all", "A1B1 / best of all", ".4f")]
     others = [*ACTIVATIONS[1:], *proven]
     columns += [Column(name, f"{name}B1 / A1B1" if name in ACTIVATIONS else f"{name} / A1B1", ".4f") for name in others]
     columns.append(Column("verified", "verified"))
@@ -68,6 +67,6 @@ def gap_report(
     ratios: dict[str, object] = {name: [row.get(name) for row in rows] for name in others}
     if "of all" in rows[0]:
         ratios = {"best of all": [1 / row["of all"] for row in rows], **ratios}
-    return Report(
-        title, columns, rows, notes, ratio_figure(title, rows, ratios, "A1B1, optimal", "variance / best A1B1")
-    )
+    x = [row["eps"] for row in rows]
+    figure = ratio_figure(title, x, ratios, "A1B1, optimal", "variance / best A1B1")
+    return Report(title, columns, rows, notes, figure)

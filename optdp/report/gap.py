@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 #: Problems with a report of their own: `optdp.report.<name>.gap_report(**spec)`.
 PROBLEMS = ("piecewise", "kernel", "unbiased", "composite", "additive", "notions", "releases", "lip", "vector")
 
+#: The bracket of the best of all mechanisms.
+ALL = Column("all lower", "all: bound", rounding="down"), Column("all value", "all: attained", rounding="up")
+
 #: One number or several.
 Levels = Number | str | Iterable[Number | str]
 
@@ -108,8 +111,7 @@ def table(
     columns = [
         Column("eps", "eps", "g"), Column("lower", "lower bound", ".9g", "down"), Column("value", "value", ".9g", "up"),
         Column("gap", "gap", ".1e"),
-        *([Column("all lower", "all: bound", ".6g", "down"), Column("all value", "all: attained", ".6g", "up"),
-           Column("of all", "value / best of all", ".4f")] if everyone else []),
+        *([*ALL, Column("of all", "value / best of all", ".4f")] if everyone else []),
         *(Column(name, f"{name} / {to}", ".4f") for name in proven),
         Column("verified", "verified"), Column("seconds", "seconds", ".3g"), *more,
     ]  # fmt: skip
@@ -122,22 +124,21 @@ def table(
     notes.append("gap = (value - lower bound) / value; verified: checked again without the solver.")
     if not all(proven.values()):
         notes.append(NUMERICAL)
-    ratios: dict[str, object] = {name: [row.get(name) for row in rows] for name in proven}
+    ratios: dict[str, Any] = {name: [row.get(name) for row in rows] for name in proven}
     if everyone:
         ratios = {"best of all": [1 / row["of all"] for row in rows], **ratios}
     known = all(row["eps"] for row in rows)
-    figure = ratio_figure(title, rows, ratios, to, f"{first.objective.name} / {to}")
+    figure = ratio_figure(title, [row["eps"] for row in rows], ratios, to, f"{first.objective.name} / {to}")
     return Report(title, columns, rows, notes, figure if ratios and known else None)
 
 
 def ratio_figure(
-    title: str, rows: Sequence[Mapping[str, Any]], ratios: Mapping[str, object], to: str, ylabel: str
+    title: str, x: Sequence[float], ratios: Mapping[str, Any], to: str, ylabel: str, xlabel: str = "epsilon"
 ) -> Callable[[], Figure]:
-    """Objectives over epsilon, divided by that of `to`, which is the line at 1."""
+    """Objectives over epsilon or another number, divided by that of `to`, which is the line at 1."""
 
     def figure() -> Figure:
-        x = [row["eps"] for row in rows]
-        axes = curves(x, {to: [1.0] * len(x), **ratios}, logs="xy", xlabel="epsilon", ylabel=ylabel)
+        axes = curves(x, {to: [1.0] * len(x), **ratios}, logs="xy", xlabel=xlabel, ylabel=ylabel)
         return figure_of(titled(axes, title))
 
     return figure

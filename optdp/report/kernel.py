@@ -11,12 +11,11 @@ from optdp.design.kernel import solve_kernel
 from optdp.design.piecewise import solve_piecewise
 from optdp.mechanisms.base import Mechanism
 from optdp.mechanisms.baselines import applicable
-from optdp.mechanisms.finite import FiniteMechanism
 from optdp.mechanisms.kernel import KernelMechanism
 from optdp.problem import DomainLike, Interval, LossLike, Problem, WorstCase, as_interval
 from optdp.report.compare import Own, named
 from optdp.report.gap import Levels, several, table
-from optdp.report.plots import COLOURS, OUTSIDE, new_axes, plain, plot_losses, pyplot, titled
+from optdp.report.plots import COLOURS, OUTSIDE, new_axes, plot_losses, pyplot, titled
 from optdp.report.report import Report
 from optdp.solution import Solution
 
@@ -144,17 +143,6 @@ def plot_structure(solution: Solution) -> Figure:
     plot_prior(solution, new_axes(axes[2]))
     figure.suptitle(solution.problem.statement(), fontsize=9)
     return figure
-
-
-def plot_table(mechanism: FiniteMechanism, ax: Axes | None = None, inputs: ArrayLike | None = None) -> Axes:
-    """The table of probabilities of a kernel between finite sets, all inputs whatever `inputs` says. Returns the axes."""
-    ax = new_axes(ax)
-    image = ax.imshow(mechanism.table.rows, aspect="auto", cmap="viridis")
-    ax.figure.colorbar(image, ax=ax, label="P(y | x)")
-    ax.set_xticks(range(len(mechanism.outputs)), map(plain, mechanism.outputs))
-    ax.set_yticks(range(len(mechanism.domain)), map(plain, mechanism.domain.symbols))
-    ax.set(xlabel="output y", ylabel="input x")
-    return titled(ax, repr(mechanism))
 
 
 def _beside(problem: Problem) -> dict[str, Mechanism]:

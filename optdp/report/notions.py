@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from optdp.design.additive import solve_additive
 from optdp.exact import Number, number, require
-from optdp.mechanisms.baselines import applicable, baselines
-from optdp.problem import GDP, KL, RDP, LossLike, Privacy, as_loss
-from optdp.report.gap import Levels, several, values
-from optdp.report.plots import curves, figure_of, titled
+from optdp.mechanisms.baselines import baselines
+from optdp.problem import GDP, KL, RDP, LossLike, Privacy
+from optdp.report.additive import bracket, closed_loss
+from optdp.report.gap import Levels, ratio_figure, several
 from optdp.report.report import Column, Report
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 #: Notions with one parameter, and where they are reported by default: for "kl" what Gaussian noise of variance 4, 1 and 1/4
 #: spends.
@@ -31,26 +27,12 @@ def gap_report(
     **Arguments:** `notion`: "gdp", "kl" or "rdp"; `at`: its parameters (mu, or bounds), one or several; `alpha`: the order of
     "rdp"; the others as in `optdp.solve_additive`, with a loss in closed form.
     """
-    law, kind = as_loss(loss), require.choice("notion", notion, NOTIONS)
-    if law.exponent is None:
-        raise TypeError(f"loss = {law.name!r} is not allowed here: the report needs abs, squared or optdp.Power(q)")
+    law, kind = closed_loss(loss), require.choice("notion", notion, NOTIONS)
     names = list(baselines("integers" if discrete else "line", kind))
     rows: list[dict[str, Any]] = []
-    proven: dict[str, bool] = {}
-    levels = several("at", AT[kind] if at is None else at)
-    if not levels:
-        raise ValueError("at = () is not allowed: it must be one parameter or several")
-    for level in levels:
+    for level in several("at", AT[kind] if at is None else at):
         best = solve_additive(_notion(kind, level, alpha, sensitivity), loss=law, discrete=discrete, rtol=rtol)
-        row: dict[str, Any] = {
-            "at": float(level), "lower": best.lower_bound, "value": best.value, "gap": best.gap,
-            "verified": bool(best.verify()), "problem": best.problem.statement(),
-        }  # fmt: skip
-        losses = values(applicable(best.problem), best.problem, proven)
-        for name in names:
-            row[name] = losses.get(name)
-            row[f"{name} / optimum"] = losses[name] / best.value if name in losses else None
-        rows.append(row)
+        rows.append({"at": float(level)} | bracket(best, names))
     told = {"gdp": "mu", "kl": "KL bound", "rdp": f"bound at order {float(number(alpha, 'alpha')):g}"}
     parameter = told[kind]
     columns = [
@@ -67,23 +49,14 @@ def gap_report(
     ]
     if kind == "kl" and not discrete:
         notes.append("The optimum under KL is what the cactus mechanism approximates on a grid.")
-    return Report(title, columns, rows, notes, _figure(rows, names, parameter, title) if len(rows) > 1 else None)
+    ratios = {"lower bound": [row["lower"] / row["value"] for row in rows]}
+    ratios |= {name: [row[f"{name} / optimum"] for row in rows] for name in names}
+    x = [row["at"] for row in rows]
+    figure = ratio_figure(title, x, ratios, "optimum", "expected loss / optimum", xlabel=parameter)
+    return Report(title, columns, rows, notes, figure if len(rows) > 1 else None)
 
 
 def _notion(kind: str, level: Number, alpha: Number | str, sensitivity: float) -> Privacy:
     if kind == "rdp":
         return RDP(alpha, level, sensitivity)  # type: ignore[arg-type]  # strings are read there
     return GDP(level, sensitivity) if kind == "gdp" else KL(level, sensitivity)
-
-
-def _figure(rows: list[dict[str, Any]], names: list[str], parameter: str, title: str) -> Callable[[], Figure]:
-    """Losses over the optimum; the line at 1 is the optimum, below it the lower bound."""
-
-    def figure() -> Figure:
-        x = [row["at"] for row in rows]
-        shown: dict[str, object] = {"optimum": [1.0] * len(x), "lower bound": [r["lower"] / r["value"] for r in rows]}
-        shown |= {name: [row[f"{name} / optimum"] for row in rows] for name in names}
-        axes = curves(x, shown, logs="xy", xlabel=parameter, ylabel="expected loss / optimum")
-        return figure_of(titled(axes, title))
-
-    return figure

@@ -13,8 +13,7 @@ from optdp.mechanisms.metric import MetricMechanism
 from optdp.mechanisms.plane import PlaneMechanism
 from optdp.mechanisms.product import share_of
 from optdp.problem.problem import Problem
-from optdp.report.kernel import plot_table
-from optdp.report.plots import COLOURS, OUTSIDE, new_axes, plain, titled
+from optdp.report.plots import COLOURS, OUTSIDE, new_axes, plain, plot_outline, titled
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -28,7 +27,7 @@ def plot_map(mechanism: MetricMechanism, ax: Axes | None = None, inputs: ArrayLi
     """
     where = mechanism.metric.coordinates
     if where is None:
-        return plot_table(mechanism, ax=ax)
+        return plot_outline(mechanism, ax)
     ax = new_axes(ax, size=(6.4, 5.2))
     if inputs is None:
         far = mechanism.metric.array

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import math
 import textwrap
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -15,16 +14,13 @@ import numpy as np
 from optdp import files
 from optdp.exact.enclosures import rounded_up
 from optdp.mechanisms.base import Mechanism
-from optdp.problem import LDP, Integers, LossLike
+from optdp.problem import LDP, LossLike
 from optdp.solution import Solution
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
     from numpy.typing import ArrayLike
-
-    from optdp.mechanisms.frequency import FrequencyOracle
-    from optdp.mechanisms.noise import AdditiveNoise
 
 #: Okabe and Ito's palette, the optimum always first.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#999999", "#000000")
@@ -151,22 +147,12 @@ def save_figure(figure: Figure, path: str | Path) -> None:
         pyplot().close(figure)
 
 
-#: How a mechanism is drawn: the name of its class, or of one that it descends from -> module and function.
+#: Mechanisms with a drawing of their own: the name of the class -> module and function. Of others the outline is drawn.
 MECHANISMS = {
-    "AdditiveNoise": ("optdp.report.plots", "plot_noise"),
     "KernelMechanism": ("optdp.report.kernel", "plot_kernel"),
     "MetricMechanism": ("optdp.report.places", "plot_map"),
     "PlaneMechanism": ("optdp.report.places", "plot_plane"),
-    "FiniteMechanism": ("optdp.report.kernel", "plot_table"),
     "LIPMechanism": ("optdp.report.lip", "plot_kernel"),
-    "CapMechanism": ("optdp.report.vector", "plot_cap"),
-    "LiftedMechanism": ("optdp.report.vector", "plot_whole"),
-    "ScaledMechanism": ("optdp.report.vector", "plot_whole"),
-    "RadialMechanism": ("optdp.report.vector", "plot_radial"),
-    "SignMechanism": ("optdp.report.vector", "plot_signs"),
-    "ProductMechanism": ("optdp.report.vector", "plot_product"),
-    "FrequencyOracle": ("optdp.report.plots", "plot_oracle"),
-    "Mechanism": ("optdp.report.plots", "plot_densities"),
 }
 
 
@@ -179,89 +165,55 @@ def draw(thing: Mechanism | Solution, ax: Axes | None = None, inputs: ArrayLike 
     """
     if isinstance(thing, Solution):
         return titled(draw(thing.mechanism, ax, inputs), thing.problem.statement())
+    if not isinstance(thing, Mechanism):
+        raise TypeError(f"a {type(thing).__name__} is not allowed here: only mechanisms and solutions can be drawn")
     for kind in type(thing).__mro__:
         if kind.__name__ in MECHANISMS:
             module, function = MECHANISMS[kind.__name__]
-            chosen = {} if inputs is None else {"inputs": inputs}
-            return getattr(importlib.import_module(module), function)(thing, ax=ax, **chosen)
-    raise TypeError(f"a {type(thing).__name__} is not allowed here: only mechanisms and solutions can be drawn")
+            return getattr(importlib.import_module(module), function)(thing, ax=ax, inputs=inputs)
+    return plot_outline(thing, ax, inputs)
 
 
-def plot_noise(mechanism: AdditiveNoise, *, ax: Axes | None = None, inputs: ArrayLike | None = None) -> Axes:
-    """The density (or the probabilities) of additive noise, an atom as a dot. Returns the axes.
+def plot_outline(mechanism: Mechanism, ax: Axes | None = None, inputs: ArrayLike | None = None) -> Axes:
+    """What `optdp.report.series.outline` has of a mechanism: lines and dots, or the table. Returns the axes."""
+    from optdp.report.series import outline
 
-    **Arguments:** `mechanism`: an `AdditiveNoise`; `inputs`: draw the outputs for these inputs instead of the noise.
-    """
-    ax = new_axes(ax)
-    discrete = isinstance(mechanism.domain, Integers)
-    low, high = mechanism.confidence_interval(0.999)
-    for x in np.atleast_1d(0.0 if inputs is None else inputs):
-        if discrete:
-            low, high = math.floor(low), math.ceil(high)
-            z = np.unique(np.rint(np.linspace(low, high, min(high - low + 1, 4001))))  # of very many integers some
-            ax.vlines(x + z, 0, mechanism.noise_probability(z), lw=1.5)
-            ax.plot(x + z, mechanism.noise_probability(z), ".", ms=5)
-            continue
-        z = np.linspace(low, high, 4001)
-        ax.plot(x + z, mechanism.noise_density(z), lw=1.5)
-        atom, top = float(mechanism.noise_probability(0.0)), float(mechanism.noise_density(0.0))
-        if atom > 0:
-            ax.plot([x], [top], "o", ms=6)
-            ax.annotate(f"atom {atom:.3g}", (x, top), textcoords="offset points", xytext=(10, -4))
-    ax.set(xlabel="noise" if inputs is None else "output", ylabel="probability" if discrete else "density")
-    ax.set_title(_guarantee(mechanism), fontsize=10)
-    ax.set_ylim(bottom=0)
+    ax, shown = new_axes(ax), outline(mechanism, inputs)
+    if shown.curves:
+        labels = list(dict.fromkeys(curve.label for curve in shown.curves))
+        named = set()
+        for curve in shown.curves:
+            if curve.kind == "line" and not any(curve.y):  # there are atoms alone
+                continue
+            look: dict[str, Any] = {"lw": 1.6} if curve.kind == "line" else {"marker": "o", "ms": 5, "ls": "none"}
+            colour = COLOURS[labels.index(curve.label) % len(COLOURS)]
+            ax.plot(curve.x, curve.y, color=colour, label=None if curve.label in named else curve.label, **look)
+            if len(shown.curves) == 1 and curve.kind == "dots":
+                ax.vlines(curve.x, 0, curve.y, color=colour)
+            named.add(curve.label)
+        ax.set_ylim(0, None)
+        if len(labels) > 1:
+            ax.legend(frameon=False)
+    elif len(shown.table) == 1:
+        drawn = ax.bar(shown.outputs, shown.table[0], color=COLOURS[:2], width=0.5)
+        ax.bar_label(drawn, [f"{rate:.4g}" for rate in shown.table[0]])
+    else:
+        image = ax.imshow(shown.table, aspect="auto", cmap="viridis")
+        ax.figure.colorbar(image, ax=ax, label="P(y | x)")
+        ax.set_xticks(range(len(shown.outputs)), map(plain, shown.outputs))
+        ax.set_yticks(range(len(shown.inputs)), map(plain, shown.inputs))
+    ax.set(xlabel=shown.across, ylabel=shown.up)
+    ax.set_title(_guarantee(mechanism, shown.note), fontsize=10)
     return ax
 
 
-def plot_oracle(mechanism: FrequencyOracle, *, ax: Axes | None = None, inputs: ArrayLike | None = None) -> Axes:
-    """The two probabilities of a frequency oracle, the same for all inputs: its message supports a category. Returns the axes."""
-    ax = new_axes(ax)
-    rates = [float(rate) for rate in mechanism.exact_rates]
-    drawn = ax.bar(("the user's category", "each other category"), rates, color=COLOURS[:2], width=0.5)
-    ax.bar_label(drawn, [f"{rate:.4g}" for rate in rates])
-    ax.set(ylabel="probability of being supported", ylim=(0, 1.1 * max(rates)))
-    ax.set_title(_guarantee(mechanism), fontsize=10)
-    return ax
-
-
-def plot_densities(mechanism: Mechanism, *, ax: Axes | None = None, inputs: ArrayLike | None = None) -> Axes:
-    """The output density for a few inputs, atoms as dots at their probability, and that alone where there is no density.
-    Returns the axes.
-    """
-    if np.ndim(getattr(mechanism.domain, "lower", ())):
-        raise TypeError(
-            f"a mechanism on {mechanism.domain} is not allowed here: its inputs and outputs must be numbers"
-        )
-    ax = new_axes(ax)
-    low, high = mechanism.support()
-    a, b = mechanism.domain.lower, mechanism.domain.upper
-    if not np.isfinite([low, high]).all():  # unbounded noise: what is near the domain
-        low, high = 3 * a - 2 * b, 3 * b - 2 * a
-    places = np.union1d(mechanism.atoms(), [low, high])
-    chosen = np.atleast_1d([a, a + 0.3 * (b - a), a + 0.5 * (b - a)] if inputs is None else inputs)
-    y = np.linspace(low, high, 4001)
-    drawn = [(x, mechanism.density(y, x), mechanism.probability(places, x)) for x in chosen]
-    smooth, dotted = (any(np.any(part > 0) for part in parts) for parts in zip(*(d[1:] for d in drawn), strict=True))
-    for colour, (x, density, atoms) in zip(COLOURS * (1 + len(chosen) // len(COLOURS)), drawn, strict=False):
-        label = f"x = {x:g}"
-        if smooth:
-            ax.plot(y, density, color=colour, label=label, lw=1.6)
-        ax.plot(places[atoms > 0], atoms[atoms > 0], "o", color=colour, ms=5, label=None if smooth else label)
-    told = "density given x" + " (dots: probability)" * dotted if smooth else "probability given x"
-    ax.set(xlabel="output y", ylabel=told, ylim=(0, None))
-    ax.set_title(_guarantee(mechanism), fontsize=10)
-    ax.legend(frameon=False)
-    return ax
-
-
-def _guarantee(mechanism: Mechanism) -> str:
+def _guarantee(mechanism: Mechanism, note: str) -> str:
     """The title of a mechanism: its class, and what it guarantees, with an epsilon that is rounded up."""
     own = mechanism.guarantee()
     what = "no guarantee claimed" if own is None else str(own)
     if isinstance(own, LDP):
         what = f"{rounded_up(own.eps)}-LDP" + (" in real arithmetic" if own.ideal else "")
-    return textwrap.fill(plain(f"{type(mechanism).__name__}: {what}"), 72)
+    return textwrap.fill(plain(", ".join([f"{type(mechanism).__name__}: {what}", *([note] if note else [])])), 72)
 
 
 def plot_losses(mechanisms: Mapping[str, Mechanism], loss: LossLike = "abs", *, ax: Axes | None = None) -> Axes:

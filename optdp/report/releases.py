@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable
+from typing import Any
 
 from optdp.design.additive import additive_noise
 from optdp.design.additive_releases import budgets
@@ -12,13 +12,11 @@ from optdp.exact import Number, number, require
 from optdp.exact.enclosures import rounded_up
 from optdp.mechanisms.accounting import composed_delta, gaussian_budget
 from optdp.mechanisms.baselines.calibrated import GaussianNoise
-from optdp.problem import GDP, LossLike, Privacy, as_loss
-from optdp.report.plots import curves, figure_of, titled
+from optdp.problem import GDP, LossLike, Privacy
+from optdp.report.additive import closed_loss
+from optdp.report.gap import ratio_figure
 from optdp.report.report import Column, Report
 from optdp.solution import Solution
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 
 def gap_report(
@@ -32,9 +30,7 @@ def gap_report(
 
     Gaussian noise composes exactly, to sqrt(k) mu-GDP: its standard deviation is the least that keeps the total budget.
     """
-    law = as_loss(loss)
-    if law.exponent is None:
-        raise TypeError(f"loss = {law.name!r} is not allowed here: the report needs abs, squared or optdp.Power(q)")
+    law = closed_loss(loss)
     total, share = number(eps, "eps"), number(delta, "delta")
     if float(share) == 0:
         raise ValueError("delta = 0 is not allowed here: only basic composition keeps it")
@@ -75,7 +71,13 @@ def gap_report(
         "delta: of all releases together, by numerical composition of the noise found: what is left of delta shows what the "
         "accounting gives away.",
     ]
-    return Report(title, columns, rows, notes, _figure(rows, title) if len(counts) > 1 else None)
+    known = {(row["accounting"], row["releases"]): row["ratio"] for row in rows}
+    x = sorted(set(counts))
+    ratios = {way: [known.get((way, k)) for k in x] for way in dict.fromkeys(way for way, _ in known)}
+    figure = ratio_figure(
+        title, x, ratios, "Gaussian, composed exactly", "expected loss / Gaussian's", xlabel="releases"
+    )
+    return Report(title, columns, rows, notes, figure if len(counts) > 1 else None)
 
 
 def _told(privacy: Any) -> str:
@@ -83,16 +85,3 @@ def _told(privacy: Any) -> str:
     if isinstance(privacy, GDP):
         return f"{rounded_up(privacy.mu, 5)}-GDP"
     return f"({rounded_up(privacy.eps, 5)}, {rounded_up(privacy.delta, 5)})-DP"
-
-
-def _figure(rows: list[dict[str, Any]], title: str) -> Callable[[], Figure]:
-    def figure() -> Figure:
-        counts = sorted({row["releases"] for row in rows})
-        ways = list(dict.fromkeys(row["accounting"] for row in rows))
-        known = {(row["accounting"], row["releases"]): row["ratio"] for row in rows}
-        shown: dict[str, object] = {"Gaussian, composed exactly": [1.0] * len(counts)}
-        shown |= {way: [known.get((way, k)) for k in counts] for way in ways}
-        axes = curves(counts, shown, logs="xy", xlabel="releases", ylabel="expected loss / Gaussian's")
-        return figure_of(titled(axes, title))
-
-    return figure

@@ -1,11 +1,12 @@
-"""Pictures of mechanisms as few numbers: curves, dots and tables, for pages that draw them without this package."""
+"""What is drawn of a mechanism: curves, dots or a table, for figures and for pages that draw them without this package."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import TYPE_CHECKING, Annotated, Literal
+from functools import singledispatch
+from typing import Annotated, Any, Literal
 
 import numpy as np
 
@@ -23,14 +24,10 @@ from optdp.mechanisms.radial import RadialMechanism
 from optdp.mechanisms.scaled import ScaledMechanism
 from optdp.mechanisms.signs import SignMechanism
 from optdp.problem.domains import Integers
-from optdp.report.vector import cap_curves, sign_curves
-
-if TYPE_CHECKING:
-    from numpy.typing import ArrayLike
 
 #: A curve is sampled at this many places, and may then leave its samples by this share of its height.
 SAMPLES, ERROR = 1201, 5e-3
-#: More atoms than these are shown as a density: their mass in each of so many bins.
+#: More atoms than these are stored as a density: their mass in each of so many bins.
 ATOMS, BINS = 24, 80
 
 
@@ -47,6 +44,12 @@ class Curve:
         if len(self.x) != len(self.y):
             raise ValueError(f"x and y are not allowed: they have {len(self.x)} and {len(self.y)} entries")
 
+    @classmethod
+    def of(cls, label: str, x: Any, y: Any, kind: Literal["line", "dots"] = "line") -> Curve:
+        """From arrays."""
+        places, heights = (tuple(np.asarray(part, dtype=float).tolist()) for part in (x, y))
+        return cls(label, places, heights, kind)
+
 
 @dataclass(frozen=True)
 class Picture:
@@ -62,51 +65,141 @@ class Picture:
 
 
 def picture(mechanism: Mechanism) -> Picture:
-    """A mechanism's picture: what `mechanism.plot()` shows, or a part of it, to three or four digits.
+    """The outline of a mechanism as few numbers of three or four digits, for files."""
+    whole = outline(mechanism)
+    curves = _binned(whole.curves)
+    table = tuple(tuple(_short(p) for p in row) for row in whole.table)
+    up = whole.up if len(curves) == len(whole.curves) else "density given x"
+    return replace(whole, curves=tuple(map(_few, curves)), table=table, up=up)
 
-    Noise: its density; on an interval or a circle: the densities of the outputs for three inputs; between finite sets: the table;
+
+# --- what is drawn of each kind of mechanism
+
+
+@singledispatch
+def outline(mechanism: Mechanism, inputs: Any = None) -> Picture:
+    """What there is to see of a mechanism, with all digits.
+
+    Noise: its density; on an interval or a circle: the densities of the outputs for a few inputs; between finite sets: the table;
     sets of categories: how often the own category and another one is in the set; vectors: how outputs agree with the input, or
     how long they are; on a rectangle: how far outputs are from three inputs.
+
+    **Arguments:** `inputs`: for which inputs, where there are a few.
     """
-    if isinstance(mechanism, AdditiveNoise):
-        return _noise(mechanism)
-    if isinstance(mechanism, LIPMechanism):
-        table = np.array([[float(Fraction(p, UNIT)) for p in row] for row in mechanism.kernel]).T
-        return _table(table, mechanism.domain.symbols, mechanism.labels)
-    if isinstance(mechanism, FiniteMechanism):
-        return _table(np.array(mechanism.table.rows, dtype=float), mechanism.domain.symbols, mechanism.outputs)
-    if isinstance(mechanism, FrequencyOracle):
-        own, other = map(float, mechanism.exact_rates)
-        rows = ((_short(own), _short(other)),)
-        up = "probability that a message supports the category"
-        return Picture("category", up, table=rows, inputs=("",), outputs=("own", "another"))
-    if isinstance(mechanism, LiftedMechanism | ScaledMechanism):
-        return picture(mechanism.whole)
-    if isinstance(mechanism, ProductMechanism):
-        shown = picture(mechanism.part)
-        return Picture(shown.across, shown.up, shown.curves, shown.table, shown.inputs, shown.outputs, "one coordinate")
-    if isinstance(mechanism, CapMechanism) and mechanism.dim > 1:
-        t, uniform, found = cap_curves(mechanism)
-        curves = (_line("uniform direction", t, uniform), _line("output", t, found))
-        return Picture("cosine of the angle between output and input", "density", curves)
-    if isinstance(mechanism, CapMechanism):
-        inside = mechanism.coins / 2**124
-        return Picture("output along the input", "probability", (_dots("output", [-1, 1], [1 - inside, inside]),))
-    if isinstance(mechanism, RadialMechanism):
-        laws = [(norm, *mechanism.norms(norm)) for norm in (0.0, 0.5, 1.0)]
-        steps = tuple(_line(f"|x| = {norm:g}", radii, np.cumsum(masses)) for norm, radii, masses in laws)
-        return Picture("norm r of the output", "probability of |Y| <= r", steps)
-    if isinstance(mechanism, SignMechanism):
-        n, uniform, found = sign_curves(mechanism)
-        made = _dots if n.size <= BINS else _line
-        curves = (made("random signs", n, uniform), made("output", n, found))
-        return Picture(f"signs of {mechanism.k} that agree with the input", "probability", curves)
-    if isinstance(mechanism, PlaneMechanism):
-        return _distances(mechanism)
-    return _densities(mechanism)
+    if np.ndim(getattr(mechanism.domain, "lower", ())):
+        raise TypeError(
+            f"a mechanism on {mechanism.domain} is not allowed here: its inputs and outputs must be numbers"
+        )
+    low, high = mechanism.support()
+    a, b = mechanism.domain.lower, mechanism.domain.upper
+    if not np.isfinite([low, high]).all():  # unbounded noise: what is near the domain
+        low, high = 3 * a - 2 * b, 3 * b - 2 * a
+    y, atoms = np.linspace(low, high, SAMPLES), np.union1d(mechanism.atoms(), [low, high])
+    curves: list[Curve] = []
+    for x in np.atleast_1d([a, a + 0.3 * (b - a), a + 0.5 * (b - a)] if inputs is None else inputs):
+        label, mass = f"x = {x:.3g}", np.asarray(mechanism.probability(atoms, x))
+        curves.append(Curve.of(label, y, mechanism.density(y, x)))
+        if mass.any():
+            curves.append(Curve.of(label, atoms[mass > 0], mass[mass > 0], "dots"))
+    smooth = any(any(curve.y) for curve in curves if curve.kind == "line")
+    dotted = any(curve.kind == "dots" for curve in curves)
+    up = "density given x" + " (dots: probability)" * dotted if smooth else "probability given x"
+    return Picture("output y", up, tuple(curves))
 
 
-def _distances(mechanism: PlaneMechanism) -> Picture:
+@outline.register
+def _(mechanism: AdditiveNoise, inputs: Any = None) -> Picture:
+    low, high = mechanism.confidence_interval(0.999)
+    discrete = isinstance(mechanism.domain, Integers)
+    z = np.linspace(low, high, SAMPLES)
+    if discrete:
+        low, high = np.floor(low), np.ceil(high)
+        z = np.unique(np.rint(np.linspace(low, high, int(min(high - low + 1, SAMPLES)))))  # of very many integers some
+    law = mechanism.noise_probability(z) if discrete else mechanism.noise_density(z)
+    kind: Any = "dots" if discrete and z.size <= BINS else "line"
+    moved = [("noise", 0.0)] if inputs is None else [(f"x = {x:.3g}", x) for x in np.atleast_1d(inputs)]
+    curves = tuple(Curve.of(label, x + z, law, kind) for label, x in moved)
+    atom = 0.0 if discrete else float(mechanism.noise_probability(0.0))
+    note = f"and the noise is 0 with probability {atom:.3g}" if atom > 0 else ""
+    across = "noise" if inputs is None else "output"
+    return Picture(across, "probability" if discrete else "density", curves, note=note)
+
+
+@outline.register
+def _(mechanism: LIPMechanism, inputs: Any = None) -> Picture:
+    table = np.array([[float(Fraction(p, UNIT)) for p in row] for row in mechanism.kernel]).T
+    return _table(table, mechanism.domain.symbols, mechanism.labels)
+
+
+@outline.register
+def _(mechanism: FiniteMechanism, inputs: Any = None) -> Picture:
+    return _table(np.array(mechanism.table.rows, dtype=float), mechanism.domain.symbols, mechanism.outputs)
+
+
+@outline.register
+def _(mechanism: FrequencyOracle, inputs: Any = None) -> Picture:
+    rates = np.array([mechanism.exact_rates], dtype=float)
+    return replace(
+        _table(rates, [""], ["own", "another"]),
+        across="category",
+        up="probability that a message supports the category",
+    )
+
+
+@outline.register
+def _(mechanism: LiftedMechanism | ScaledMechanism, inputs: Any = None) -> Picture:
+    return outline(mechanism.whole, inputs)
+
+
+@outline.register
+def _(mechanism: ProductMechanism, inputs: Any = None) -> Picture:
+    return replace(outline(mechanism.part, inputs), note="one coordinate")
+
+
+@outline.register
+def _(mechanism: CapMechanism, inputs: Any = None) -> Picture:
+    from scipy.special import gammaln
+
+    d, g, inside = mechanism.dim, mechanism.height, mechanism.coins / 2**124
+    if d == 1:
+        both = Curve.of("output", [-1, 1], [1 - inside, inside], "dots")
+        return Picture("output along the input", "probability", (both,))
+    reach = min(1.0, max(6 / np.sqrt(d), g + 3 / np.sqrt(d)))
+    t = np.unique(np.concatenate([np.linspace(-reach, reach, 2001)[1:-1], [g - 1e-12, g]]))
+    share = float(mechanism.shares[0])
+    log = gammaln(d / 2) - gammaln((d - 1) / 2) - np.log(np.pi) / 2 + (d - 3) / 2 * np.log1p(-(t**2))
+    uniform = np.exp(log)
+    found = uniform * np.where(t >= g, inside / share, (1 - inside) / (1 - share))
+    curves = Curve.of("uniform direction", t, uniform), Curve.of("output", t, found)
+    return Picture("cosine of the angle between output and input", "density", curves)
+
+
+@outline.register
+def _(mechanism: RadialMechanism, inputs: Any = None) -> Picture:
+    curves = []
+    for norm in np.atleast_1d((0.0, 0.5, 1.0) if inputs is None else np.asarray(inputs, dtype=float)).tolist():
+        radii, masses = mechanism.norms(norm)
+        sums = np.append(0.0, np.cumsum(masses))
+        curves.append(Curve.of(f"|x| = {norm:.3g}", np.repeat(radii, 2), np.repeat(sums, 2)[1:-1]))  # in steps
+    return Picture("norm r of the output", "probability of |Y| <= r", tuple(curves))
+
+
+@outline.register
+def _(mechanism: SignMechanism, inputs: Any = None) -> Picture:
+    from scipy.stats import binom
+
+    k, least, inside = mechanism.k, mechanism.least, mechanism.coins / 2**124
+    low = max(0, int(k / 2 - 5 * np.sqrt(k)))
+    n = np.arange(low, min(k, int(max(k / 2, least) + 5 * np.sqrt(k))) + 1)
+    uniform, share = binom.pmf(n, k, 0.5), binom.sf(least - 1, k, 0.5)
+    found = uniform * np.where(n >= least, inside / share, (1 - inside) / (1 - share))
+    kind: Any = "dots" if n.size <= BINS else "line"
+    curves = Curve.of("random signs", n, uniform, kind), Curve.of("output", n, found, kind)
+    return Picture(f"signs of {k} that agree with the input", "probability", curves)
+
+
+@outline.register
+def _(mechanism: PlaneMechanism, inputs: Any = None) -> Picture:
     low, high = np.array(mechanism.domain.lower), np.array(mechanism.domain.upper)
     curves = []
     for share in (0.0, 0.3, 0.5):
@@ -114,61 +207,42 @@ def _distances(mechanism: PlaneMechanism) -> Picture:
         far = np.linalg.norm(mechanism.atoms() - x, axis=1)
         order = np.argsort(far, kind="stable")
         label = f"x = ({', '.join(f'{c:.3g}' for c in x)})"
-        curves.append(_line(label, far[order], np.cumsum(mechanism.rows(x).reshape(-1)[order])))
+        curves.append(Curve.of(label, far[order], np.cumsum(mechanism.rows(x).reshape(-1)[order])))
     return Picture("distance r", "probability that the output is within r of x", tuple(curves))
 
 
-def _noise(mechanism: AdditiveNoise) -> Picture:
-    low, high = mechanism.confidence_interval(0.999)
-    if isinstance(mechanism.domain, Integers):
-        z = np.arange(np.floor(low), np.ceil(high) + 1)
-        p = mechanism.noise_probability(z)
-        made = _dots if z.size <= BINS else _line
-        return Picture("noise", "probability", (made("noise", z, p),))
-    z = np.linspace(low, high, SAMPLES)
-    curves = [_line("noise", z, mechanism.noise_density(z))]
-    atom = float(mechanism.noise_probability(0.0))
-    note = f"and the noise is 0 with probability {atom:.3g}" if atom > 0 else ""
-    return Picture("noise", "density", tuple(curves), note=note)
-
-
-def _densities(mechanism: Mechanism) -> Picture:
-    low, high = mechanism.support()
-    a, b = mechanism.domain.lower, mechanism.domain.upper
-    atoms = np.asarray(mechanism.atoms(), dtype=float)
-    curves: list[Curve] = []
-    for x in (a, a + 0.3 * (b - a), a + 0.5 * (b - a)):
-        label, mass = f"x = {x:.3g}", np.zeros(0)
-        y = np.linspace(low, high, SAMPLES)
-        density = np.asarray(mechanism.density(y, x), dtype=float)
-        if atoms.size:
-            mass = np.asarray(mechanism.probability(atoms, x), dtype=float)
-        if atoms.size > ATOMS:
-            edges = np.linspace(low, high, BINS + 1)
-            held = np.histogram(atoms, edges, weights=mass)[0] / (edges[1] - edges[0])
-            density = density + held[np.minimum(np.searchsorted(edges, y, side="right") - 1, BINS - 1)]
-        curves.append(_line(label, y, density))
-        if 0 < atoms.size <= ATOMS and mass.any():
-            curves.append(_dots(label, atoms[mass > 0], mass[mass > 0]))
-    return Picture("output y", "density given x; dots: probability", tuple(curves))
-
-
 def _table(rows: np.ndarray, inputs: Sequence[object], outputs: Sequence[object]) -> Picture:
-    cells = tuple(tuple(_short(p) for p in row) for row in rows)
+    cells = tuple(map(tuple, rows.tolist()))
     return Picture("output", "input", table=cells, inputs=tuple(map(str, inputs)), outputs=tuple(map(str, outputs)))
+
+
+# --- as few numbers
 
 
 def _short(value: float) -> float:
     return float(f"{value:.4g}")
 
 
-def _dots(label: str, x: ArrayLike, y: ArrayLike) -> Curve:
-    places, heights = (tuple(_short(v) for v in np.asarray(part)) for part in (x, y))
-    return Curve(label, places, heights, "dots")
+def _binned(curves: Sequence[Curve]) -> list[Curve]:
+    """Curves, where the mass of many dots is added to the density of the same label: it is the curve before them."""
+    found: list[Curve] = []
+    for curve in curves:
+        if curve.kind == "line" or len(curve.x) <= ATOMS or not found or found[-1].label != curve.label:
+            found.append(curve)
+            continue
+        y, density = map(np.array, (found[-1].x, found[-1].y))
+        edges = np.linspace(y[0], y[-1], BINS + 1)
+        held = np.histogram(curve.x, edges, weights=curve.y)[0] / (edges[1] - edges[0])
+        within = np.minimum(np.searchsorted(edges, y, side="right") - 1, BINS - 1)
+        found[-1] = Curve.of(curve.label, y, density + held[within])
+    return found
 
 
-def _line(label: str, x: np.ndarray, y: np.ndarray) -> Curve:
-    """The fewest samples, nearly, whose line passes within ERROR of all of them: what lies farthest from a chord is kept."""
+def _few(curve: Curve) -> Curve:
+    """A line through the fewest samples, nearly, that passes within ERROR of all: what lies farthest from a chord is kept."""
+    if curve.kind == "dots":
+        return replace(curve, x=tuple(map(_short, curve.x)), y=tuple(map(_short, curve.y)))
+    x, y = np.array(curve.x), np.array(curve.y)
     keep, spans = {0, len(x) - 1}, [(0, len(x) - 1)]
     allowed = ERROR * float(np.max(y)) if y.size else 0.0
     while spans:
@@ -182,4 +256,4 @@ def _line(label: str, x: np.ndarray, y: np.ndarray) -> Curve:
             spans += [(i, middle), (middle, j)]
     chosen = sorted(keep)
     # Places get a digit more, so that jumps stay upright.
-    return Curve(label, tuple(float(f"{v:.5g}") for v in x[chosen]), tuple(_short(v) for v in y[chosen]))
+    return replace(curve, x=tuple(float(f"{v:.5g}") for v in x[chosen]), y=tuple(_short(v) for v in y[chosen]))

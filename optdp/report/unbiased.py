@@ -10,7 +10,7 @@ from optdp.exact.numbers import below
 from optdp.mechanisms.baselines import applicable
 from optdp.problem import LDP, AffineWindow, AllMechanisms, Composite, Interval, Problem, Unbiased, WorstCase
 from optdp.report.compare import NUMERICAL, Own, named
-from optdp.report.gap import Levels, ratio_figure, several, values
+from optdp.report.gap import ALL, Levels, ratio_figure, several, values
 from optdp.report.report import Column, Report
 
 #: Families with a certified optimum, by heading. B2 has the infimum of B1.
@@ -47,10 +47,7 @@ def gap_report(
             told.append(f"all: {everyone.statement()} is at least {below(best.lower_bound, 9)}.")
         notes = notes or told
         rows.append(row)
-    columns = [Column("eps", "eps", "g")]
-    if kernel:
-        columns.append(Column("all lower", "all: bound", rounding="down"))
-        columns.append(Column("all value", "all: attained", rounding="up"))
+    columns = [Column("eps", "eps", "g"), *(ALL if kernel else ())]
     columns += [Column(name, f"{name}*") for name in FAMILIES] + [Column(name, name) for name in proven]
     gap = max(row[f"{name} gap"] for row in rows for name in FAMILIES)
     notes += [
@@ -63,5 +60,7 @@ def gap_report(
     first, *others = FAMILIES
     shown = {name: name for name in (*others, *proven)} | ({"all lower": "bound for all unbiased"} if kernel else {})
     ratios = {label: [row[name] / row[first] if name in row else None for row in rows] for name, label in shown.items()}
-    figure = ratio_figure(title, rows, ratios, f"{first}, optimal", "worst-case variance / best I-PTT")
+    figure = ratio_figure(
+        title, [row["eps"] for row in rows], ratios, f"{first}, optimal", "worst-case variance / best I-PTT"
+    )
     return Report(title, columns, rows, notes, figure)

@@ -26,7 +26,7 @@ MEAN_CELLS = 128
 
 
 def kept(function: Any) -> Any:
-    """A function of a mechanism that remembers its last results, if the mechanism can be hashed."""
+    """A function of a mechanism, or of a channel, that remembers its last results, if all arguments can be hashed."""
     remembered = lru_cache(maxsize=64)(function)
 
     @wraps(function)
@@ -40,7 +40,7 @@ def kept(function: Any) -> Any:
     return call
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Channel:
     """The outputs of a mechanism in cells: its atoms, cells of its range where it has a density, and a rest.
 
@@ -58,6 +58,11 @@ class Channel:
     middle: float
     scale: float
     rest: bool
+
+    def __hash__(self) -> int:
+        if not self.fixed:
+            raise TypeError("a channel for these outputs is not asked for again")
+        return id(self)
 
     @classmethod
     def of(cls, mechanism: Mechanism, outputs: ArrayLike = (), span: tuple[float, float] | None = None) -> Channel:
@@ -109,7 +114,10 @@ class Channel:
             known = np.concatenate([known, np.arange(np.floor(first - reach), np.ceil(last + reach) + 1)[: 2**16]])
         far = known[np.isfinite(known)]
         far = np.unique(far[_nearest(atoms, far)[1] > 0]) if atoms.size else np.unique(far)
-        found = far[(mechanism.probability(far[:, None], probes) > 0).any(axis=1)] if far.size else far
+        if span is None:
+            found = far[(mechanism.probability(far[:, None], probes) > 0).any(axis=1)] if far.size else far
+        else:  # bounded noise may be less than these inputs are apart
+            found = far[(low <= far) & (far <= high)]
         atoms = np.unique(np.concatenate([atoms, found]))
         left = 1 - mechanism.probability(atoms[:, None], probes).sum(axis=0)
         return cls(mechanism, atoms, none, middle, 0.0, bool(left.max() > 1e-9))
@@ -180,11 +188,6 @@ class Channel:
             values = self.mechanism.density(y[:, None], x[None, i : i + each]) * weight[:, None]
             parts.append(values.reshape(self.edges.size - 1, POINTS, -1).sum(axis=1))
         return np.concatenate(parts, axis=1)
-
-    def values(self) -> np.ndarray:
-        """The middle of each cell (nan for the rest)."""
-        y = self._nodes()[0].reshape(-1, POINTS).mean(axis=1) if self.edges.size else np.empty(0)
-        return np.concatenate([y, np.asarray(self.atoms, dtype=float), [np.nan] * self.rest])
 
     def _nodes(self) -> tuple[np.ndarray, np.ndarray]:
         """Points in the cells, and what each counts in an integral."""
@@ -280,12 +283,13 @@ def _nearest(atoms: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return near, np.abs(atoms[near] - y)
 
 
-def mixed(channel: Channel, edges: np.ndarray) -> np.ndarray:
+@kept
+def mixed(channel: Channel, edges: ArrayLike) -> np.ndarray:
     """P(cell | input spread evenly over the bin), shape (cells, bins), for bins between `edges` of the domain.
 
     Inputs are many in each cell of the outputs: what narrow windows send is elsewhere for each of them.
     """
-    domain = channel.mechanism.domain
+    domain, edges = channel.mechanism.domain, np.asarray(edges)
     if domain.tag == "integers":
         inside = [np.arange(np.ceil(a), np.ceil(b)) for a, b in pairwise(edges)]
         inside[-1] = np.arange(np.ceil(edges[-2]), np.floor(edges[-1]) + 1)

@@ -21,7 +21,6 @@ from optdp.mechanisms.frequency import AffineOracle, SubsetOracle
 from optdp.mechanisms.kernel import KernelMechanism
 from optdp.mechanisms.piecewise import COINS, PiecewiseMechanism
 from optdp.statistics.plan import Part, Plan, truth, unit_ratio
-from optdp.statistics.schema import MISSING, OTHER, Category, Date, Flag, Integer, Number
 from optdp.statistics.tables import Refused
 
 #: The file without a plan, and the line of it that the plan replaces.
@@ -72,24 +71,10 @@ def _column(part: Part) -> dict[str, Any]:
     column, name = part.column, part.name
     if name in (STAMP, "__proto__"):
         raise _refuse(part, "it needs another name")
-    if isinstance(column, Number):
-        bounds = {"lower": column.lower, "upper": column.upper, "clip": column.outside == "clip"}
-        return {"name": name, "type": "number", **bounds, "whole": isinstance(column, Integer), "unit": column.unit}
-    if isinstance(column, Date):
-        bounds = {"lower": 0.0, "upper": column.domain.upper, "clip": column.outside == "clip"}
-        return {"name": name, "type": "date", "first": column.first, "last": column.last, **bounds, "whole": True}
-    if not isinstance(column, Category):
-        raise _refuse(part, f"{type(column).__name__} is not known there")
-    names = list(column.names)
-    texts = [str(v) for v in names]
-    if any(isinstance(v, int) and abs(v) > EXACT for v in names):
+    own = column.form()
+    if any(isinstance(v, int) and abs(v) > EXACT for v in own.get("values", ())):
         raise _refuse(part, "its values must be texts, or numbers up to 2^53")
-    own = {"missing": names.index(MISSING) if column.missing == "category" else None}
-    own |= {"other": names.index(OTHER) if column.other == "category" else None}
-    if all(type(v) in (str, int) for v in names):  # a text is itself, and an integer its digits
-        texts = []
-    names = [int(v) if isinstance(v, bool) else v for v in names]
-    return {"name": name, "type": "category", "flag": isinstance(column, Flag), "values": names, "texts": texts, **own}
+    return {"name": name, **own}
 
 
 def _halves(number: int) -> list[int]:

@@ -10,8 +10,6 @@ import csv
 import hashlib
 import io
 import json
-import math
-import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Executor
@@ -33,15 +31,13 @@ from optdp.mechanisms.kernel import KernelMechanism
 from optdp.mechanisms.piecewise import PiecewiseMechanism
 from optdp.statistics import tables
 from optdp.statistics.client import STAMP
-from optdp.statistics.plan import Part, Plan, places, whole
-from optdp.statistics.schema import missing
+from optdp.statistics.plan import UNREAD, Part, Plan, as_column, as_outputs, reader
 
 KINDS = (".jsonl", ".ndjson", ".csv", ".parquet")
 #: Records at a time, their bytes, and the longest line.
 CHUNK, BYTES, LINE = 65_536, 2**24, 2**20
 #: So many of its first bytes tell whether a source is the one that was read before.
 HEAD = 4096
-_NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 
 
 @dataclass(frozen=True)
@@ -322,56 +318,18 @@ class _Judge:
 
 def _read(part: Part, entries: list[Any]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """(the column, which of its entries are possible, which are reported)."""
-    gone = missing(entries)
-    if isinstance(part.mechanism, FrequencyOracle):
-        column = np.full(len(entries), None, dtype=object)
-        column[~gone] = _texts(part.mechanism, [v for v, off in zip(entries, gone, strict=True) if not off])
-        possible = gone.copy()
-        possible[~gone] = _messages(part.mechanism, column[~gone].tolist())
-        return column, possible, ~gone
-    numbers = np.array([math.nan if off else _float(v) for v, off in zip(entries, gone, strict=True)])
-    possible = gone.copy()
-    possible[~gone] = sends(part.mechanism, numbers[~gone])
-    return numbers, possible, ~gone
-
-
-def _float(value: Any) -> float:
-    """A number, or a text that is one; else infinity, which nobody sends."""
-    if isinstance(value, str) and _NUMBER.fullmatch(value):
-        return float(value)
-    try:
-        return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else math.inf
-    except OverflowError:
-        return math.inf
-
-
-def _texts(oracle: FrequencyOracle, entries: list[Any]) -> list[Any]:
-    """Entries as they were sent, where a table made numbers of the texts."""
-    alone = oracle.message == ()
-    labels, known = (oracle.domain.labels, places(oracle.domain.labels)) if alone else ((), {})
-
-    def text(entry: Any) -> Any:
-        if isinstance(entry, bool) or not isinstance(entry, int | float):
-            return entry
-        return str(labels[known[entry]] if entry in known else whole(entry))
-
-    return [text(entry) for entry in entries]
-
-
-def _messages(oracle: FrequencyOracle, texts: list[Any]) -> np.ndarray:
-    """Which of these are messages of an oracle."""
-    if oracle.message == ():
-        labels = {str(label) for label in oracle.domain.labels}
-        return np.array([isinstance(text, str) and text in labels for text in texts], dtype=bool)
-    size = math.prod(oracle.message)
-    form = re.compile(r"[0-9]{1,10}( [0-9]{1,10})*")
-    rows = [
-        [int(n) for n in text.split(" ")] if isinstance(text, str) and form.fullmatch(text) else [] for text in texts
-    ]
-    good = np.array([len(row) == size for row in rows], dtype=bool)
-    sent = np.array([row for row in rows if len(row) == size], dtype=np.int64).reshape(-1, *oracle.message)
-    good[good] = _each(oracle, sent)
-    return good
+    gone, read, found = tables.missing(entries), reader(part), []
+    reported = ~gone
+    known = reported.copy()
+    for row in np.flatnonzero(reported).tolist():
+        try:
+            found.append(read(entries[row]))
+        except UNREAD:
+            known[row] = False
+    given, mechanism = as_outputs(part, found), part.mechanism
+    possible = _each(mechanism, given) if isinstance(mechanism, FrequencyOracle) else sends(mechanism, given)
+    known[known] = possible
+    return as_column(part, given[possible], known), gone | known, reported
 
 
 def _each(oracle: FrequencyOracle, sent: np.ndarray) -> np.ndarray:

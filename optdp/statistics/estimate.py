@@ -79,9 +79,9 @@ UNSEEN = 1e-60
 #: Inputs at which the mean's estimator is fitted, bins of the distribution for which it is best, inputs at which it is checked.
 GRID, BASIS, CHECKED = 257, 16, 512
 NORMAL = "the average is normally distributed: it is not where a few inputs, which have no ends here, lie far from the others"
-#: For quantiles: places in a bin at which the distribution function is estimated; mixtures of its estimates at neighbouring ends
-#: of bins that bound the quantile; inputs at which their means are computed.
-STEPS, MIXED, PLACES = 32, 4, 1024
+#: For quantiles: mixtures of estimates of the distribution function at neighbouring ends of bins that bound the quantile; inputs
+#: at which their means are computed.
+MIXED, PLACES = 4, 1024
 POPULATION = "the inputs are independent draws from one population, whose {} is estimated"
 
 
@@ -94,7 +94,8 @@ class Estimate(Printed):
     """An estimate from private outputs, with its uncertainty.
 
     - `value`: a float, or an array for several numbers; `standard_error`: of the same shape, inf for one output; of a
-      quantile that of normal variables whose interval is as wide (in bins: as it is if inputs are spread evenly within each).
+      quantile in bins that of the distribution function over its slope, as if inputs were spread evenly within each; of other
+      quantiles that of normal variables whose interval is as wide.
     - `interval`: (low, high), each of this shape: contains the truth with probability `level`, for each number by itself.
     - `band`: (low, high) that contain all numbers at once with probability `level`.
     - `points`: what each number belongs to: names of categories, (lower, upper) of bins, points of a distribution function.
@@ -337,45 +338,15 @@ class Averages:
 
         On it the cells have the distribution p (1 + (theta - value)(g - value)/Var g): mass 1, and c grows at rate 1.
         """
+        from scipy.special import ndtr
+
         g, p = self.functions, self.cells[:, None]
         value, second = (g * p).sum(axis=0), (g**2 * p).sum(axis=0)
         third = (g**2 * (g - value) * p).sum(axis=0)
-        reach = g.min(axis=0), g.max(axis=0)
-        return self._intervals(critical, value, second, third, self.linear, self.values, self.ranges, reach)
-
-    def between(self, critical: float, steps: int) -> tuple[np.ndarray, np.ndarray]:
-        """Intervals of these functionals and of `steps` - 1 equal mixtures of each two neighbours between them.
-
-        The functions are linear in the functionals, and so their moments polynomials in the share s of the second one.
-        """
-        g, p = self.functions, self.cells
-        s = np.arange(steps) / steps
-        a, b = g[:, :-1], g[:, 1:]
-
-        def mixed(*coefficients: np.ndarray) -> np.ndarray:
-            """Those of (1 - s)^(k - j) s^j, binomial coefficients included; the last functional at the end."""
-            k = len(coefficients) - 1
-            rows = sum(c[:, None] * (math.comb(k, j) * (1 - s) ** (k - j) * s**j) for j, c in enumerate(coefficients))
-            return np.append(np.ravel(rows), coefficients[-1][-1])
-
-        squares = a * a, a * b, b * b
-        value, second = mixed(p @ a, p @ b), mixed(*(p @ square for square in squares))
-        cubes = squares[0] * a, squares[0] * b, squares[2] * a, squares[2] * b
-        third = mixed(*(p @ cube for cube in cubes)) - value * second
-        linear, values = (mixed(v[:-1], v[1:]) for v in (self.linear, self.values))
-        ends = [mixed(v[:-1], v[1:]) for v in (*self.ranges, self.functions.min(axis=0), self.functions.max(axis=0))]
-        return self._intervals(critical, value, second, third, linear, values, (ends[0], ends[1]), (ends[2], ends[3]))
-
-    def _intervals(
-        self, critical: float, value: np.ndarray, second: np.ndarray, third: np.ndarray, linear: np.ndarray, v: np.ndarray,
-        ranges: tuple[np.ndarray, np.ndarray], reach: tuple[np.ndarray, np.ndarray],
-    ) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
-        """From E g, E g^2 and E g^2 (g - E g) under the fitted distribution, the averages, and the least and the largest g."""
-        from scipy.special import ndtr
-
-        n, (least, most), level = self.n, ranges, 1 - 2 * float(ndtr(-critical))
+        n, linear, v, (least, most) = self.n, self.linear, self.values, self.ranges
+        level = 1 - 2 * float(ndtr(-critical))
         if n < FEW:
-            low, high = bounded(np.clip(linear, least, most), n, reach, level)
+            low, high = bounded(np.clip(linear, least, most), n, (g.min(axis=0), g.max(axis=0)), level)
             return np.minimum(np.clip(low, least, most), v), np.maximum(np.clip(high, least, most), v)
         variance = second - value**2
         known = variance <= 1e-14 * (1 + second)  # a sum of all probabilities
@@ -571,14 +542,9 @@ def _binned(mechanism: Mechanism, data: Data, ask: _Ask, bins: Any) -> Estimate:
     span = None if np.isfinite(mechanism.domain.lower) or edges is None else (float(edges[0]), float(edges[-1]))
     channel = Channel.of(mechanism, () if isinstance(data, Tally) else data.outputs, span)
     counts = data.counts(channel)
-    if channel.fixed:
-        if edges is None:
-            edges = np.array(_chosen(mechanism, int(counts.sum()), ask.what))
-        matrix = _mixed(mechanism, tuple(edges.tolist()), span)
-    else:
-        if edges is None:
-            edges = choose_bins(channel, int(counts.sum()), ask.what)
-        matrix = mixed(channel, edges)
+    if edges is None:
+        edges = choose_bins(channel, int(counts.sum()), ask.what)
+    matrix = mixed(channel, tuple(edges.tolist()))
     used = matrix.max(axis=1) > 0
     if counts[~used].any():
         raise ValueError("outputs are not allowed: there must be at least one, all of them outputs of this mechanism")
@@ -588,11 +554,7 @@ def _binned(mechanism: Mechanism, data: Data, ask: _Ask, bins: Any) -> Estimate:
     if ask.what != "quantile":
         told += " (intervals may miss the truth where they are not: many at one point, or near one)"
     if ask.what == "quantile":
-        x, rows = (
-            _fine(mechanism, float(edges[0]), float(edges[-1]), span)
-            if channel.fixed
-            else _inputs(channel, edges[0], edges[-1])
-        )
+        x, rows = _inputs(channel, float(edges[0]), float(edges[-1]))
         return _quantile(matrix, counts, edges, names, ask, told, (x, rows[used]))
     below = np.tril(np.ones((len(names), len(names))))
     wanted = {"histogram": np.eye(len(names)), "cdf": below, "mean": (edges[:-1] + edges[1:])[None] / 2}[ask.what]
@@ -601,17 +563,6 @@ def _binned(mechanism: Mechanism, data: Data, ask: _Ask, bins: Any) -> Estimate:
 
 
 @kept
-def _mixed(mechanism: Mechanism, edges: tuple[float, ...], span: tuple[float, float] | None) -> np.ndarray:
-    return mixed(Channel.of(mechanism, (), span), np.array(edges))
-
-
-@kept
-def _fine(
-    mechanism: Mechanism, low: float, high: float, span: tuple[float, float] | None
-) -> tuple[np.ndarray, np.ndarray]:
-    return _inputs(Channel.of(mechanism, (), span), low, high)
-
-
 def _inputs(channel: Channel, low: float, high: float) -> tuple[np.ndarray, np.ndarray]:
     """(inputs between the ends, in order; P(cell | input))."""
     x = np.linspace(low, high, PLACES + 1)
@@ -621,10 +572,6 @@ def _inputs(channel: Channel, low: float, high: float) -> tuple[np.ndarray, np.n
 
 
 @kept
-def _chosen(mechanism: Mechanism, n: int, what: str) -> tuple[float, ...]:
-    return tuple(choose_bins(Channel.of(mechanism), n, what).tolist())
-
-
 def choose_bins(channel: Channel, n: int, what: str) -> np.ndarray:
     """Equal bins: as many as can be told apart with a useful standard error if inputs are evenly spread: of their probabilities
     at most one over their number, of distribution functions at most 0.1. A function of the mechanism and n alone.
@@ -671,13 +618,14 @@ def _quantile(
         shares = bayes.posterior(matrix, counts, _dirichlet(ask, names))
         return _credible(np.array([_crossing(np.cumsum(s), edges, q) for s in shares]), n, told, ask)
     found = Averages.of(matrix, counts, np.tril(np.ones((bins + 1, bins)), -1), names)
-    here, z = _crossing(found.values[1:], edges, q), _z(ask.level)
-    # The standard error: as if inputs were spread evenly, from the places at which no score test rejects F = q then.
-    at = np.linspace(0, bins, bins * STEPS + 1)
-    places = np.interp(at, np.arange(bins + 1), edges)
-    low, high = found.between(z, STEPS)
-    first, last = int(np.argmax(high >= q)), at.size - 1 - int(np.argmax(low[::-1] <= q))
-    error = (_between(places, low, min(last, at.size - 2), q) - _between(places, high, max(first - 1, 0), q)) / (2 * z)
+    here = _crossing(found.values[1:], edges, q)
+    # The standard error: that of the distribution function there over its slope, as if inputs were spread evenly.
+    k = int(np.clip(np.searchsorted(edges, here), 1, bins))
+    share = (here - edges[k - 1]) / (edges[k] - edges[k - 1])
+    g = found.functions[:, k - 1 : k + 1] @ [1 - share, share]
+    slope = (found.values[k] - found.values[k - 1]) / (edges[k] - edges[k - 1])
+    spread = math.sqrt(found.cells @ (g - found.cells @ g) ** 2 / n)
+    error = min(spread / slope if slope > 0 else math.inf, (edges[-1] - edges[0]) / (2 * _z(ask.level)))
     least, most = _anyhow(found, ask.level, fine, q)
     reach = min(here, least), max(here, most)
     method = (
@@ -697,8 +645,9 @@ def simulated_quantile(mechanism: Mechanism, n: int, q: float, shares: np.ndarra
     **Raises** NotIdentified.
     """
     places = np.linspace(mechanism.domain.lower, mechanism.domain.upper, shares.size + 1)
-    edges = np.array(_chosen(mechanism, n, "quantile"))
-    matrix, rows = _mixed(mechanism, tuple(edges.tolist()), None), _mixed(mechanism, tuple(places.tolist()), None).T
+    channel = Channel.of(mechanism)
+    edges = choose_bins(channel, n, "quantile")
+    matrix, rows = mixed(channel, tuple(edges.tolist())), mixed(channel, tuple(places.tolist())).T
     rows, used = rows / rows.sum(axis=1, keepdims=True), matrix.max(axis=1) > 0
     rng, errors = np.random.default_rng(0), np.empty(draws)
     for i in range(draws):
@@ -748,13 +697,6 @@ def _credible(draws: np.ndarray, n: int, told: str, ask: _Ask) -> Estimate:
     value, error, interval, _ = bayes.summary(draws[:, None], ask.level)
     ends = [e[0] for e in interval]
     return ask.answer(n, bayes.METHOD, f"{told}; {bayes.ASSUMPTIONS}", value[0], error[0], ends, ends)
-
-
-def _between(places: np.ndarray, ends: np.ndarray, k: int, q: float) -> float:
-    """Where ends of intervals reach q between two neighbouring places, of which the first is number k."""
-    rise = ends[k + 1] - ends[k]
-    share = (q - ends[k]) / rise if rise > 0 else 0.0
-    return float(places[k] + min(max(share, 0.0), 1.0) * (places[k + 1] - places[k]))
 
 
 def _crossing(cdf: np.ndarray, edges: np.ndarray, q: float) -> float:
@@ -967,16 +909,8 @@ def _average(
     else:
         half = t * np.sqrt(least / n)
         noisy = value - _lowest(x, value - x - half), -_lowest(-x[::-1], (x - value - half)[::-1]) - value
-        found = reach(
-            n,
-            np.array([value]),
-            np.array([squares]),
-            np.array([cubes]),
-            np.array([error]),
-            domain_ends(mechanism),
-            ask.level,
-        )
-        low, high = value - max(noisy[0], float(found[0][0])), value + max(noisy[1], float(found[1][0]))
+        below, above = reach(n, value, squares, cubes, error, domain_ends(mechanism), ask.level)
+        low, high = value - max(noisy[0], float(below)), value + max(noisy[1], float(above))
     low, high = (float(np.clip(v, domain.lower, domain.upper)) for v in (low - bias, high + bias))
     told += f"; the interval allows for a bias of {bias:.2g}" if bias else ""
     return ask.answer(n, method, told, value, error, (low, high), (low, high))
@@ -1013,8 +947,8 @@ def domain_ends(mechanism: Any) -> tuple[Any, Any]:
 
 
 def reach(
-    n: int, average: np.ndarray, squares: np.ndarray, cubes: np.ndarray, error: np.ndarray, ends: tuple[Any, Any], level: float
-) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
+    n: int, average: Any, squares: Any, cubes: Any, error: Any, ends: tuple[Any, Any], level: float
+) -> tuple[np.ndarray, np.ndarray]:
     """How far intervals for means of inputs between `ends` go (below, above) averages of n numbers with these sums of squared
     and cubed deviations: along the least favourable line, a parabola, and to what the `unseen` explain.
     """
@@ -1029,7 +963,7 @@ def reach(
     return low, high
 
 
-def unseen(n: int, error: np.ndarray, far: Any, level: float) -> np.ndarray:
+def unseen(n: int, error: Any, far: Any, level: float) -> np.ndarray:
     """How far from an average a mean may be for a share of people `far` away, of whom nobody is among n: see `hidden`."""
     if n == 1:  # which has no error
         return np.full(np.shape(error), np.inf)

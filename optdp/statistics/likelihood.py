@@ -11,7 +11,7 @@ import numpy as np
 
 #: Log-likelihood that may be missing: a change of the distribution that no test could see.
 SLACK = 1e-6
-#: Newton steps with more inputs than this take longer than they save.
+#: Newton steps with more inputs, and outputs, than this take longer than they save.
 NEWTON = 300
 
 
@@ -42,7 +42,7 @@ def maximise(matrix: np.ndarray, counts: np.ndarray, steps: int = 100_000) -> np
         gradient = rows.T @ ratios
         if gradient.max() - weights.sum() <= tolerance:
             return shares
-        move = _newton if matrix.shape[1] <= NEWTON and step < 1000 else _leap
+        move = _newton if min(rows.shape) <= NEWTON and step < 1000 else _leap
         shares = move(rows, weights, shares)
     raise RuntimeError(f"the likelihood was not maximised in {steps} steps")
 

@@ -48,17 +48,17 @@ from optdp.mechanisms.frequency import COINS, FrequencyOracle, SubsetOracle
 from optdp.problem import LDP, Interval, OneHot
 from optdp.statistics import tables
 from optdp.statistics.estimate import (
+    POPULATION,
     Estimate,
     NotIdentified,
     averaged,
-    clopper_pearson,
     estimate,
     project,
     simulated_quantile,
 )  # fmt: skip
-from optdp.statistics.portable import NUMBER
+from optdp.statistics.portable import NUMBER, lookup
 from optdp.statistics.recommend import BINS, GOALS, RTOL, candidates, unit_error
-from optdp.statistics.schema import Category, Column, missing
+from optdp.statistics.schema import Category, Column
 from optdp.statistics.tally import Tally
 
 if TYPE_CHECKING:
@@ -266,7 +266,7 @@ class Plan(tables.Printed):
                     private = part.mechanism.randomize(_words(part, inputs[part.name]), rng)
                 else:
                     private = np.where(true, inputs[part.name], rng.integers(0, part.mechanism.domain.d, size=count))
-                out[part.name] = _sent(part, private, chosen[:, j])
+                out[part.name] = as_column(part, private[chosen[:, j]], chosen[:, j])
         return {name: out[name] for name in found}
 
     def _chosen(self, rows: int, rng: np.random.Generator) -> np.ndarray:
@@ -475,16 +475,18 @@ def _kind(part: Part) -> type:
     return object if isinstance(part.mechanism, FrequencyOracle) else float
 
 
-def _sent(part: Part, private: np.ndarray, chosen: np.ndarray) -> np.ndarray:
-    """Outputs as a column: numbers with nan, or texts with None, for who does not report it."""
+def as_column(part: Part, private: np.ndarray, chosen: np.ndarray) -> np.ndarray:
+    """A column with the outputs of who reports it: numbers with nan, or texts with None, for the others."""
     if not isinstance(part.mechanism, FrequencyOracle):
-        return np.where(chosen, private, np.nan)
+        numbers = np.full(chosen.size, math.nan)
+        numbers[chosen] = private
+        return numbers
     out = np.full(chosen.size, None, dtype=object)
     if part.mechanism.message == ():
         labels = part.mechanism.domain.labels
-        out[chosen] = [str(labels[i]) for i in private[chosen].tolist()]
+        out[chosen] = [str(labels[i]) for i in private.tolist()]
     else:
-        out[chosen] = [" ".join(map(str, row)) for row in private[chosen].tolist()]
+        out[chosen] = [" ".join(map(str, row)) for row in private.tolist()]
     return out
 
 
@@ -513,34 +515,59 @@ def _sum(parts: Iterable[Any]) -> Any:
 
 
 def _received(part: Part, column: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """(which rows report the column, their outputs): the inverse of `_sent`; also of tables that made numbers of texts."""
+    """(which rows report the column, their outputs): the inverse of `as_column`."""
     if column.dtype.kind == "f" and not isinstance(part.mechanism, FrequencyOracle):
         there = ~np.isnan(column)
         return there, column[there]
-    entries = column.tolist()
-    there = ~missing(entries)
-    sent = [entry for entry, reported in zip(entries, there.tolist(), strict=True) if reported]
+    entries, read = column.tolist(), reader(part)
+    there = ~tables.missing(entries)
     try:
-        if any(isinstance(entry, bool | np.bool_) for entry in sent):
-            raise TypeError("no bool is sent, and one would pass for 0 or 1")
-        if not isinstance(part.mechanism, FrequencyOracle):
-            return there, np.array([_real(entry) for entry in sent], dtype=float)
-        if part.mechanism.message == ():
-            place = places(part.mechanism.domain.labels)
-            return there, np.array([place[entry] for entry in sent], dtype=np.int64)
-        rows = [
-            list(map(int, entry.split())) if isinstance(entry, str) else [operator.index(whole(entry))]
-            for entry in sent
-        ]
-        return there, np.array(rows, dtype=np.int64).reshape(-1, *part.mechanism.message)
-    except (KeyError, OverflowError, TypeError, ValueError):
+        return there, as_outputs(part, [read(entries[row]) for row in np.flatnonzero(there).tolist()])
+    except UNREAD:
         raise ValueError(f"column {part.name!r} holds entries that this plan does not send") from None
+
+
+def as_outputs(part: Part, read: list[Any]) -> np.ndarray:
+    """What a `reader` has read, as a mechanism gives it."""
+    if not isinstance(part.mechanism, FrequencyOracle):
+        return np.array(read, dtype=float)
+    return np.array(read, dtype=np.int64).reshape(-1, *part.mechanism.message)
+
+
+#: What a `reader` raises.
+UNREAD = (KeyError, OverflowError, TypeError, ValueError)
+
+
+def reader(part: Part) -> Callable[[Any], Any]:
+    """What makes the output of an entry of a private column, also of tables that made numbers of texts."""
+    oracle: Any = part.mechanism
+    own: Callable[[Any], Any] = _real
+    if isinstance(oracle, FrequencyOracle):
+        labels, size = oracle.domain.labels, math.prod(oracle.message)
+        own = places(labels).__getitem__ if oracle.message == () else partial(_message, size)
+
+    def read(entry: Any) -> Any:
+        if type(entry) is not str and isinstance(entry, bool | np.bool_):
+            raise TypeError("no bool is sent, and one would pass for 0 or 1")
+        return own(entry)
+
+    return read
 
 
 def _real(entry: Any) -> float:
     if isinstance(entry, str) and not NUMBER.fullmatch(entry):
         raise ValueError("no number")
     return float(entry)
+
+
+def _message(size: int, entry: Any) -> list[int]:
+    text = entry if type(entry) is str else str(operator.index(whole(entry)))
+    if not (text.isascii() and text.replace(" ", "").isdigit()):  # int() takes more for a number
+        raise ValueError("no integers")
+    message = list(map(int, text.split(" ")))
+    if len(message) != size or max(message) >= 2**63:
+        raise ValueError("no message")
+    return message
 
 
 def whole(entry: Any) -> Any:
@@ -550,19 +577,13 @@ def whole(entry: Any) -> Any:
 
 def places(labels: Iterable[Any]) -> dict[Any, int]:
     """Where categories stand, by text; and by number, for tables that read "1" as 1 or 1.0, where one category alone has it."""
-    texts = {str(label): i for i, label in enumerate(labels)}
-    numbers: dict[float, list[int]] = {}
-    for text, i in texts.items():
-        if NUMBER.fullmatch(text):
-            numbers.setdefault(float(text), []).append(i)
-    return texts | {number: found[0] for number, found in numbers.items() if len(found) == 1}
+    found = lookup((), list(map(str, labels)))
+    return found["places"] | {number: i for number, i in found["numbers"].items() if i >= 0}
 
 
 def _products(parts: list[Part], table: Any) -> tuple[int, np.ndarray, np.ndarray]:
     """(how many report both categories; sums of the products of their unbiased indicators, and of the squares of these)."""
     sent = [_received(part, tables.column(table, part.name)) for part in parts]
-    if parts[0].group and parts[0].group == parts[1].group:
-        return _combinations(parts, sent)
     both, sides = sent[0][0] & sent[1][0], []
     for part, (there, outputs) in zip(parts, sent, strict=True):
         oracle: Any = part.mechanism
@@ -571,24 +592,18 @@ def _products(parts: list[Part], table: Any) -> tuple[int, np.ndarray, np.ndarra
     return len(first), first.T @ second, (first**2).T @ second**2
 
 
-def _combinations(parts: list[Part], sent: list[Any]) -> tuple[int, np.ndarray, np.ndarray]:
-    """The same for two columns that are answered together: a randomised response on the pairs of their values."""
-    there = sent[0][0]
-    if not np.array_equal(there, sent[1][0]):
+def _pairs(parts: list[Part], oracle: SubsetOracle, table: Any) -> Tally:
+    """The pairs of values in two columns that are answered together."""
+    (there, first), (same, second) = (_received(part, tables.column(table, part.name)) for part in parts)
+    if not np.array_equal(there, same):
         raise ValueError(f"columns {parts[0].name!r}, {parts[1].name!r}: this plan sends both or none")
-    sizes: Any = [part.mechanism.domain.d for part in parts]
-    true, other = _pair_rates(parts)
-    counts = np.bincount(sent[0][1] * sizes[1] + sent[1][1], minlength=math.prod(sizes)).reshape(sizes).astype(float)
-    n = int(there.sum())
-    return n, (counts - n * other) / true, (counts * (1 - 2 * other) + n * other**2) / true**2
+    return Tally(oracle).add(first * parts[1].mechanism.domain.d + second)
 
 
-def _pair_rates(parts: list[Part]) -> tuple[float, float]:
-    """(probability that both are true, probability of each other pair) for columns that are answered together."""
-    sizes: Any = [part.mechanism.domain.d for part in parts]
-    oracle: Any = parts[0].mechanism
-    true = (sizes[0] * oracle.coins - COINS) / ((sizes[0] - 1) * COINS)
-    return true, (1 - true) / math.prod(sizes)
+def _pair_oracle(parts: list[Part]) -> SubsetOracle:
+    """What two columns that are answered together are by themselves: a randomised response on the pairs of their values."""
+    true, size = truth(tuple(parts)), math.prod(part.mechanism.domain.d for part in parts)
+    return SubsetOracle(OneHot(size), 1, true + (COINS - true) // size)
 
 
 def _second_moments(oracle: Any) -> np.ndarray:
@@ -670,52 +685,47 @@ class Answers(Mapping[str, Estimate]):
                 told = ", ".join(map(repr, self.plan.names))
                 raise ValueError(f"{name!r} is not allowed: it must be a column of the plan: {told}")
         parts = [self.plan[name] for name in (one, two)]
-        n, sums, squares = 0, np.zeros((1, 1)), np.zeros((1, 1))
-        if one != two and all(isinstance(p.mechanism, FrequencyOracle) for p in parts):
-            for each in tables.each(self.table, partial(_products, parts)):
-                n, sums, squares = n + each[0], sums + each[1], squares + each[2]
-        if not n:
-            raise ValueError(
-                f"columns {one!r}, {two!r} are not allowed: they must be two categories that some people both report"
-            )
-        average = (sums / n).reshape(-1)
-        spread = np.maximum((squares / n).reshape(-1) - average**2, 0.0)
-        error = np.sqrt(spread / n)
-        value, levels = project(average), (self.level, self.level ** (1 / average.size))
+        refusal = f"columns {one!r}, {two!r} are not allowed: they must be two categories that some people both report"
+        if one == two or not all(isinstance(part.mechanism, FrequencyOracle) for part in parts):
+            raise ValueError(refusal)
+        labels = [part.column.domain.labels for part in parts]  # type: ignore[union-attr]
+        points = tuple(f"{a}, {b}" for a in labels[0] for b in labels[1])
         if parts[0].group and parts[0].group == parts[1].group:
-            true, other = _pair_rates(parts)
-            counts = n * (np.clip(average, 0, 1) * true + other)  # one below what chance gives counts as that
-            pure = [rate * (1 - rate) / true**2 for rate in (true + other, other)]
-            rates = [clopper_pearson(counts, n, level) for level in levels]
-            ends = [tuple((rate - other) / true for rate in pair) for pair in rates]
-            method = "averages of unbiased indicators of the pairs; exact binomial intervals"
-        else:
-            corners = np.outer(parts[0].mechanism.support(), parts[1].mechanism.support())  # those of pairs lie between
-            span = float(corners.min()), float(corners.max())
-            near = np.clip(average, 0, 1)
-            both = np.multiply(*(_second_moments(part.mechanism) for part in parts))
-            pure = [both[0] - 1, both[1]]
-            each_level = [(averaged(near, error, n, span, level), _scores(near, error, n, level)) for level in levels]
-            ends = [(np.minimum(a[0], b[0]), np.maximum(a[1], b[1])) for a, b in each_level]
-            method = (
-                "averages of products of unbiased indicators; score and normal intervals, or those of bounded numbers"
+            oracle = _pair_oracle(parts)
+            tally = _sum(tables.each(self.table, partial(_pairs, parts, oracle)))
+            if not tally.n:
+                raise ValueError(refusal)
+            found = estimate(oracle, tally, "frequencies", level=self.level)
+            return replace(
+                found, what="pair", points=points, method=f"randomised response of the pairs: {found.method}"
             )
-        method += "; the values are the nearest probabilities that sum to 1"
-        interval, band = (
-            (np.minimum(np.clip(low, 0, 1), value), np.maximum(np.clip(high, 0, 1), value)) for low, high in ends
-        )
+        n, sums, squares = map(_sum, zip(*tables.each(self.table, partial(_products, parts)), strict=True))
+        if not n:
+            raise ValueError(refusal)
+        average = (sums / n).reshape(-1)
+        error = np.sqrt(np.maximum((squares / n).reshape(-1) - average**2, 0.0) / n)
+        value, share = project(average), np.clip(average, 0, 1)
+        corners = np.outer(parts[0].mechanism.support(), parts[1].mechanism.support())  # those of pairs lie between
+        span = float(corners.min()), float(corners.max())
+        ends: list[tuple[Any, Any]] = []
+        for level in (self.level, self.level ** (1 / average.size)):
+            normal, score = averaged(share, error, n, span, level), _scores(share, error, n, level)
+            low, high = np.minimum(normal[0], score[0]), np.maximum(normal[1], score[1])
+            ends.append((np.minimum(np.clip(low, 0, 1), value), np.maximum(np.clip(high, 0, 1), value)))
         # What the noise alone makes of this share of people with the pair: also where nothing or everything is counted.
-        share = np.clip(average, 0, 1)
+        own, other = np.multiply(*(_second_moments(part.mechanism) for part in parts)) - (1.0, 0.0)
         error = (
-            np.sqrt(np.maximum(spread, share * pure[0] + (1 - share) * pure[1]) / n)
+            np.maximum(error, np.sqrt((share * own + (1 - share) * other) / n))
             if n > 1
             else np.full(share.size, np.inf)
         )
-        labels = [p.column.domain.labels for p in parts]  # type: ignore[union-attr]
-        points = tuple(f"{a}, {b}" for a in labels[0] for b in labels[1])
-        told = "the inputs are independent draws from one population, whose distribution is estimated"
+        method = (
+            "averages of products of unbiased indicators; score and normal intervals, or those of bounded numbers; "
+            "the values are the nearest probabilities that sum to 1"
+        )
+        told = POPULATION.format("distribution")
         unit = error * math.sqrt(n)
-        return Estimate("pair", value, error, interval, band, self.level, n, method, told, points, unit)
+        return Estimate("pair", value, error, ends[0], ends[1], self.level, n, method, told, points, unit)
 
     def to_frame(self) -> pd.DataFrame:
         """A pandas table of all estimates, a row for each number; columns of which there is none are left out (`every`).

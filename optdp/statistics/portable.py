@@ -12,6 +12,7 @@ word. A coin compares 62 bits with the leading half of its 124-bit probability, 
 from __future__ import annotations
 
 import datetime
+import decimal
 import json
 import math
 import numbers
@@ -20,6 +21,7 @@ import re
 import struct
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
+from functools import partial
 from itertools import accumulate
 from typing import Any
 
@@ -36,6 +38,7 @@ NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 #: What may stand around numbers and flags: other languages have other lists of spaces.
 SPACE = " \t\r\n"
 DAY = re.compile(r"([0-9]{4}-[0-9]{2}-[0-9]{2})([T ].*)?")
+BEYOND = "it is out of range"
 _WORDS = {"true": 1, "yes": 1, "1": 1, "false": 0, "no": 0, "0": 0}
 
 
@@ -293,21 +296,23 @@ _DRAW: dict[str, Callable[..., Any]] = {
 
 def _number(column: dict[str, Any], value: Any) -> float:
     if type(value) is not float and type(value) is not int:
-        if value is None or value == "":
+        if missing(value):
             raise Refused("it is missing")
         if isinstance(value, str):
             text = value.strip(SPACE)
             if not NUMBER.fullmatch(text):
                 raise Refused("it is not a number")
             value = float(text)
-        elif isinstance(value, bool) or not isinstance(value, numbers.Real):
+        elif isinstance(value, bool) or not isinstance(value, numbers.Real | decimal.Decimal):
             raise Refused("it is not a number")
+        elif hasattr(value, "dtype"):  # numpy compares numbers of 32 bits in 32 bits
+            value = float(value)
     if value != value:
         raise Refused("it is missing")
     lower, upper = column["lower"], column["upper"]
     if not lower <= value <= upper:
         if not column["clip"]:
-            raise Refused("it is out of range")
+            raise Refused(BEYOND)
         value = min(max(value, lower), upper)
     value = float(value) + 0.0  # -0 is 0
     if column["whole"] and not value.is_integer():
@@ -316,11 +321,11 @@ def _number(column: dict[str, Any], value: Any) -> float:
 
 
 def _date(column: dict[str, Any], value: Any) -> float:
-    if value is None or value == "":
+    if missing(value):
         raise Refused("it is missing")
     try:
         if not isinstance(value, datetime.date):
-            value = datetime.date.fromisoformat(DAY.fullmatch(value).group(1))  # type: ignore[union-attr]
+            value = datetime.date.fromisoformat(DAY.fullmatch(str(value)).group(1))  # type: ignore[union-attr]
     except (TypeError, AttributeError, ValueError):
         raise Refused("it is not a date: it must be written 2026-01-31") from None
     return _number(column, value.toordinal() - column["first"])
@@ -382,14 +387,20 @@ def category(column: dict[str, Any], value: Any) -> int:
 _READ: dict[str, Callable[..., Any]] = {"number": _number, "date": _date, "category": category}
 
 
+def reader(column: dict[str, Any]) -> Callable[[Any], Any]:
+    """What reads an entry of a column, which it gives what is looked up often. **Raises** Refused."""
+    if column["type"] == "category":
+        column["texts"] = column["texts"] or [str(v) for v in column["values"]]
+        column |= lookup(column["values"], column["texts"])
+    if column["type"] == "date":
+        column["first"] = datetime.date.fromisoformat(column["first"]).toordinal()
+    return partial(_READ[column["type"]], column)
+
+
 def _ready(plan: dict[str, Any]) -> dict[str, Any]:
     """The plan with what is looked up often."""
     for column in plan.get("columns", ()):
-        if column["type"] == "category":
-            column["texts"] = column["texts"] or [str(v) for v in column["values"]]
-            column |= lookup(column["values"], column["texts"])
-        if column["type"] == "date":
-            column["first"] = datetime.date.fromisoformat(column["first"]).toordinal()
+        column["read"] = reader(column)
         m = column["mechanism"]
         for name in {"floor", "own"} & set(m):
             m[name] = _words_of(m[name])
@@ -421,7 +432,7 @@ def _inputs(record: Mapping[str, Any]) -> list[Any]:
     found = []
     for column in _PLAN["columns"]:
         try:
-            found.append(_READ[column["type"]](column, record.get(column["name"])))
+            found.append(column["read"](record.get(column["name"])))
         except Refused as why:
             raise Refused(f"{column['name']}: {why}") from None
     return found

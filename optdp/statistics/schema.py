@@ -17,7 +17,6 @@ from optdp.exact.fields import hints
 from optdp.exact.table import one_line
 from optdp.problem.domains import Interval, OneHot
 from optdp.statistics import portable
-from optdp.statistics.portable import DAY, NUMBER
 from optdp.statistics.tables import Refused
 
 Outside = Literal["refuse", "clip"]
@@ -35,9 +34,37 @@ class Column(Tagged, root=True):
     #: What an estimate of the column says by default.
     what: str = "mean"
 
-    def encode(self, values: Any, name: str) -> np.ndarray:
-        """The inputs of a mechanism on `domain`. **Raises** ValueError naming column and row, never a value."""
+    def form(self) -> dict[str, Any]:
+        """What clients know of it."""
         raise NotImplementedError(f"{type(self).__name__} has no inputs")
+
+    def encode(self, values: Any, name: str) -> np.ndarray:
+        """Inputs of a mechanism on `domain`, as clients read them. **Raises** ValueError naming column and row, never a value."""
+        array = np.asarray(values)
+        if array.ndim != 1:
+            raise ValueError(
+                f"column {name!r} has shape {array.shape}, which is not allowed: it must be one-dimensional"
+            )
+        known = self._at_once(array, name)
+        if known is not None and not np.isnan(known).any():
+            return known
+        read, found = portable.reader(self.form()), []
+        for row, entry in enumerate(_entries(array), 1):
+            try:
+                found.append(read(entry))
+            except portable.Refused as why:
+                told = f"it is not {self._reach}; widen it, or clip" if str(why) == portable.BEYOND else str(why)
+                raise Refused(name, row, told) from None
+        return np.array(found, dtype=np.int64 if isinstance(self.domain, OneHot) else float)
+
+    @property
+    def _reach(self) -> str:
+        """Which entries are in range."""
+        return f"in {self.domain}"
+
+    def _at_once(self, array: np.ndarray, name: str) -> np.ndarray | None:
+        """The inputs of an array of numbers or dates, nan where an entry is refused; None where each must be read by itself."""
+        return None
 
     @classmethod
     def _read(cls, fields: Fields) -> Self:
@@ -52,54 +79,23 @@ class Column(Tagged, root=True):
         return getattr(self, "unit", "")
 
 
-def _refuse(bad: np.ndarray, name: str, why: str) -> None:
-    if bad.any():
-        raise Refused(name, int(np.flatnonzero(bad)[0]) + 1, why)
+def _entries(array: np.ndarray) -> Iterable[Any]:
+    """What clients would be given: numbers with their own digits, dates without their time."""
+    if array.dtype.kind == "f":  # a list has the digits of 64 bits
+        return array
+    if array.dtype.kind in "Mm":  # a list may hold integers
+        array = array.astype("M8[D]" if array.dtype.kind == "M" else "m8[s]")
+    return array.tolist()
 
 
-def missing(values: Any) -> np.ndarray:
-    """Which entries are missing: see `portable.missing`."""
-    return np.array([portable.missing(v) for v in values], dtype=bool)
-
-
-def _objects(values: Any, name: str) -> np.ndarray:
-    array = np.asarray(values)
-    if array.ndim != 1:
-        raise ValueError(f"column {name!r} has shape {array.shape}, which is not allowed: it must be one-dimensional")
-    return array
-
-
-def _numbers(values: Any, name: str) -> np.ndarray:
-    """Entries as floats, texts read as clients read them. **Raises** ValueError for what is missing or no number."""
-    array = _objects(values, name)
-    if array.dtype.kind in "iuf":
-        found = array.astype(float)
-    elif array.dtype.kind == "b":
-        raise TypeError(
-            f"column {name!r} holds true and false, which is not allowed: it must hold numbers; use optdp.Flag()"
-        )
-    else:
-        _refuse(missing(array), name, "it is missing")
-        found = np.empty(array.size)
-        for i, value in enumerate(array.tolist()):
-            text = value.strip(portable.SPACE) if isinstance(value, str) else "" if isinstance(value, bool) else "0"
-            try:
-                found[i] = float(value if NUMBER.fullmatch(text) else "nan")
-            except OverflowError:  # an integer beyond floats
-                found[i] = math.inf if value > 0 else -math.inf
-            except (TypeError, ValueError):
-                found[i] = math.nan
-    _refuse(np.isnan(found), name, "it is missing or not a number")
-    return found
-
-
-def _day(text: str) -> datetime.date | None:
-    """What clients take for a date; what follows its day is left out."""
-    found = DAY.fullmatch(text)
-    try:
-        return found and datetime.date.fromisoformat(found[1])
-    except ValueError:
-        return None
+def _within(found: np.ndarray, form: dict[str, Any]) -> np.ndarray:
+    """Numbers that are in the range of a column or clipped to it, else nan."""
+    inside = np.asarray(np.clip(found, form["lower"], form["upper"]))
+    if not form["clip"]:
+        inside[inside != found] = np.nan
+    if form["whole"]:
+        inside[inside != np.rint(inside)] = np.nan
+    return inside
 
 
 @dataclass(frozen=True)
@@ -131,11 +127,16 @@ class Number(Column):
         """The interval."""
         return Interval(self.lower, self.upper)
 
-    def encode(self, values: Any, name: str) -> np.ndarray:
-        found = _numbers(values, name)
-        if self.outside == "refuse":
-            _refuse((found < self.lower) | (found > self.upper), name, f"it is not in {self.domain}; widen it, or clip")
-        return np.clip(found, self.lower, self.upper)
+    def form(self) -> dict[str, Any]:
+        bounds = {"lower": self.lower, "upper": self.upper, "clip": self.outside == "clip"}
+        return {"type": "number", **bounds, "whole": isinstance(self, Integer), "unit": self.unit}
+
+    def _at_once(self, array: np.ndarray, name: str) -> np.ndarray | None:
+        if array.dtype.kind == "b":
+            raise TypeError(
+                f"column {name!r} holds true and false, which is not allowed: it must hold numbers; use optdp.Flag()"
+            )
+        return _within(array.astype(float), self.form()) if array.dtype.kind in "iuf" else None
 
 
 @dataclass(frozen=True)
@@ -150,11 +151,6 @@ class Integer(Number):
             raise ValueError(
                 f"lower = {self.lower!r}, upper = {self.upper!r} are not allowed: no integer is between them"
             )
-
-    def encode(self, values: Any, name: str) -> np.ndarray:
-        found = super().encode(values, name)
-        _refuse(found != np.round(found), name, "it is not an integer")
-        return found
 
 
 @dataclass(frozen=True)
@@ -187,25 +183,20 @@ class Date(Column):
         """Days since the first."""
         return Interval(0, float((np.datetime64(self.last) - np.datetime64(self.first)).astype(int)))
 
-    def encode(self, values: Any, name: str) -> np.ndarray:
-        array = _objects(values, name)
+    def form(self) -> dict[str, Any]:
+        bounds = {"lower": 0.0, "upper": self.domain.upper, "clip": self.outside == "clip"}
+        return {"type": "date", "first": self.first, "last": self.last, **bounds, "whole": True}
+
+    def _at_once(self, array: np.ndarray, name: str) -> np.ndarray | None:
         if array.dtype.kind != "M":
-            _refuse(missing(array), name, "it is missing")
-            days = [_day(str(v)) for v in array.tolist()]
-            _refuse(
-                np.array([day is None for day in days], dtype=bool),
-                name,
-                "it is not a date: it must be written 2026-01-31",
-            )
-            array = np.array(days, dtype="datetime64[D]")
-        _refuse(np.isnat(array), name, "it is missing")
-        found = (array.astype("datetime64[D]") - np.datetime64(self.first)).astype(float)
-        reach = self.domain.upper
-        if self.outside == "refuse":
-            _refuse(
-                (found < 0) | (found > reach), name, f"it is not from {self.first} to {self.last}; widen it, or clip"
-            )
-        return np.clip(found, 0.0, reach)
+            return None
+        days = (array.astype("M8[D]") - np.datetime64(self.first)).astype(float)
+        days[np.isnat(array)] = np.nan
+        return _within(days, self.form())
+
+    @property
+    def _reach(self) -> str:
+        return f"from {self.first} to {self.last}"
 
     @property
     def scale(self) -> str:
@@ -271,19 +262,14 @@ class Category(Column):
         """The one-hot vectors."""
         return OneHot(self.names)  # type: ignore[arg-type]
 
-    def encode(self, values: Any, name: str) -> np.ndarray:
-        array, found = _objects(values, name), []
-        column: dict[str, Any] = {"flag": isinstance(self, Flag)}
-        column |= portable.lookup(self.names, [str(v) for v in self.names])
-        for kind, own in (("missing", MISSING), ("other", OTHER)):
-            column[kind] = self.names.index(own) if getattr(self, kind) == "category" else None
-        # as they are: a list of floats would have more digits than those of 32 bits, one of dates integers
-        for row, value in enumerate(array if array.dtype.kind in "fmM" else array.tolist(), 1):
-            try:
-                found.append(portable.category(column, value))
-            except portable.Refused as why:
-                raise Refused(name, row, str(why)) from None
-        return np.array(found, dtype=np.int64)
+    def form(self) -> dict[str, Any]:
+        names = self.names
+        own = {"missing": names.index(MISSING) if self.missing == "category" else None}
+        own |= {"other": names.index(OTHER) if self.other == "category" else None}
+        # a text is itself, and an integer its digits
+        texts = [] if all(type(v) in (str, int) for v in names) else [str(v) for v in names]
+        values = [int(v) if isinstance(v, bool) else v for v in names]
+        return {"type": "category", "flag": isinstance(self, Flag), "values": values, "texts": texts, **own}
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ import numpy as np
 
 from optdp import files
 from optdp.exact import table as csv_table
+from optdp.statistics import portable
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -46,6 +47,11 @@ def frame(columns: Mapping[str, Any], index: Sequence[Any]) -> pd.DataFrame:
     return pd.DataFrame(
         {k: np.atleast_1d(v) for k, v in columns.items()}, index=pd.Index(list(index), tupleize_cols=False)
     )
+
+
+def missing(values: Any) -> np.ndarray:
+    """Which entries are missing: see `portable.missing`."""
+    return np.array([portable.missing(v) for v in values], dtype=bool)
 
 
 def names(table: Any) -> list[str]:
