@@ -66,16 +66,16 @@ def test_every_design_is_in_the_atlas():
     assert first == known - {"pair kernel", "additive change"}
 
 
-@pytest.mark.parametrize("chart", ["kernel-unbiased", "noise-1e-06-abs", "gdp-squared"])
+@pytest.mark.parametrize("chart", ["kernel-unbiased", "noise-1e-06-abs", "gdp-squared", "lip-sum"])
 def test_brackets_of_points_solved_anew_overlap(known, chart):
-    """Where linear programs are solved, other versions of the solver may end at other optimal corners."""
+    """Where programs are solved in floats, other versions of the solver and other processors may end at other optimal points."""
     point = next(p for p in known.points if p.chart == chart and p.level == 1.0)
     solution = optdp.solve(point.problem, point.rtol)
     assert max(solution.lower_bound, point.lower_bound) <= min(solution.value, point.value)
     assert solution.gap <= point.rtol
 
 
-@pytest.mark.parametrize("chart", ["piecewise-squared", "lip-sum", "integers-1e-06-abs", "frequency-16"])
+@pytest.mark.parametrize("chart", ["piecewise-squared", "integers-1e-06-abs", "frequency-16"])
 def test_points_solved_anew_are_the_same(known, chart):
     """Bracket and digest, and the digest of the solution after it was saved and read."""
     point = next(p for p in known.points if p.chart == chart and p.level == 1.0)
@@ -98,7 +98,8 @@ def test_a_digest_is_of_what_is_proven(whole):
 def test_published_values_are_those_of_compare(known, chart):
     point = next(p for p in known.points if p.chart == chart and p.level == 2.0)
     rows = {row["mechanism"]: row for row in optdp.compare(point.problem, rtol=point.rtol).rows}
-    assert rows.pop("optimum")["value"] == point.value
+    best = rows.pop("optimum")["value"]  # by another processor's roundings perhaps
+    assert point.lower_bound <= best and best - point.lower_bound <= point.rtol * best
     assert {rival.name for rival in point.rivals} == set(rows)
     for rival in point.rivals:
         row = rows[rival.name]
