@@ -35,19 +35,26 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from optdp.certificates.additive import SCALE, AdditiveCertificate, Multiplier, lattice_costs, not_noise
+from optdp.certificates.additive import AdditiveCertificate, Multiplier
 from optdp.certificates.base import Refusal
-from optdp.certificates.graded import GradedCertificate
 from optdp.certificates.half_lines import HalfLinesCertificate
-from optdp.design.additive import MAX_POINTS, aligned, as_weights, jumps_of, private_geometric, sized
-from optdp.design.additive_graded import DULL, Mesh, Relaxation, spaced
+from optdp.design.additive import MAX_POINTS
+from optdp.design.additive_graded import DULL, Mesh, Relaxation, broken_sets, peaks, spaced
+from optdp.design.additive_lattice import (
+    Bracket,
+    LatticeTask,
+    aligned,
+    as_weights,
+    pairs_of,
+    private_geometric,
+    refused,
+    sized,
+)
 from optdp.design.registry import Run, register
 from optdp.exact import require, work
 from optdp.mechanisms.additive import AdditiveMechanism
 from optdp.mechanisms.baselines.noise import truncated_radius
 from optdp.mechanisms.gaussian import LatticeGaussian
-from optdp.problem.constraints import Unbiased
-from optdp.problem.domains import Integers
 from optdp.problem.objectives import WorstCase
 from optdp.problem.privacy import GDP, ApproxDP, Curve, Profile
 from optdp.problem.problem import Problem
@@ -189,12 +196,14 @@ class TailProgram:
         nodes: np.ndarray | None = None, free: bool = False, even: bool = False,
     ) -> None:  # fmt: skip
         self.free = free
-        #: Levels above this are looked at: far out, where the curve is a chord, ordinary tails are below it.
-        self.known = 0.0 if free else (0.9 if even else 3.0) * curve.rare
-        self.curve, self.n, self.size, self.costs, self.atom, self.nodes = curve, n, size, costs, atom, nodes
-        at = np.arange(1, size + 1) if nodes is None else nodes
+        self.curve, self.n, self.size, self.costs, self.atom = curve, n, size, costs, atom
+        self.nodes = at = np.arange(1, size + 1) if nodes is None else nodes
         self.join = None if nodes is None else _joined(nodes, size)
         self.fall = 0.0 if free else 1 / curve.ratio
+        #: Levels above this are looked at: far out, where the curve is a chord, ordinary tails are below it.
+        self.known = (0.9 if even else 3.0) * curve.rare if self.fall else 0.0
+        #: Where the last half-line begins that is looked at.
+        self.last = size - n if self.fall or free else size
         rises = 2 * np.diff(costs)
         self.constant = float(costs[0])
         price = rises[:size].copy()
@@ -227,7 +236,7 @@ class TailProgram:
         self.solver = solver
         self.plain = LinearProgram(cost, rows, np.full(self.base, -np.inf), high, upper=upper, name="additive")
         self.session = solver.session(replace(self.plain))
-        self.groups: list[tuple[np.ndarray, np.ndarray]] = []
+        self.compare([np.arange(1, n + 1)])
         self.norms, self.age = np.zeros(0), np.zeros(0, dtype=int)
         self.seen: set[tuple[tuple[int, ...], int, int]] = set()
         self.values, self.dual = np.zeros(at.size + 1), np.zeros(self.base)
@@ -300,115 +309,45 @@ class TailProgram:
     def broken(self, values: np.ndarray, tolerance: float) -> list[Cut]:
         """Cuts for the sets with which these tail probabilities break the curve by more than `tolerance`, the worst first."""
         line, m, q = self.line(values)
-        masses = np.maximum(line[:-1] - line[1:], 0.0)
-        found: list[tuple[float, Cut]] = []
-        if self.nodes is not None:
-            return self._merged(line, m, tolerance)
-        for s in range(1, self.n + 1):
-            found += self._half_lines(line, m, q, s, tolerance)
-        # Far out half-lines break the curve by what the solver leaves open: rows that are there already count for nothing.
-        if sum(cut.key not in self.seen for _, cut in found) < 3 * self.n:
-            for s in range(1, self.n + 1):
-                found += self._level_sets(masses, m, q, s, tolerance)
-        found.sort(key=lambda item: -item[0])
-        return [cut for _, cut in found[:MOST]]
-
-    def _half_lines(self, line: np.ndarray, m: int, q: float, s: int, tolerance: float) -> list[tuple[float, Cut]]:
-        start = np.arange(-(s // 2) - 1, self.size - self.n + 1 if self.fall or self.free else self.size + 1)
-        power, level = line[start + m - 1] + q, line[start + s + m - 1]
-        over = self.curve.excess(power, level)
-        bad = np.flatnonzero(over > tolerance)
-        eps, delta = self.curve.tangent(level[bad])
-        return [
-            (float(over[i]), Cut((int(start[i]),), s, float(e), float(d)))
-            for i, e, d in zip(bad, eps, delta, strict=True)
-        ]
-
-    def _level_sets(self, masses: np.ndarray, m: int, q: float, s: int, tolerance: float) -> list[tuple[float, Cut]]:
-        here, there = masses[:-s], masses[s:]
-        least = 1e-3 * self.curve.rare / self.n
-        with np.errstate(divide="ignore"):
-            ratio = np.log(np.maximum(here, 1e-300)) - np.log(np.maximum(there, 1e-300))
-        ratio[here + there < least] = -800.0
-        if self.free:  # T_size is all that lies beyond
-            ratio[: m - self.size] = ratio[m - 1 + self.size - s :] = -800.0
-        order = np.argsort(-ratio, kind="stable")
-        power, level = np.cumsum(here[order]) + q, np.cumsum(there[order])
-        over = np.where(
-            (level < 0.5) & (ratio[order] >= 0) & (level > self.known * bool(self.fall)),
-            self.curve.excess(power, level),
-            -1.0,
-        )
-        peak = (over > tolerance) & (over >= np.roll(over, 1)) & (over >= np.roll(over, -1))
-        best = np.flatnonzero(peak)
-        best = best[np.argsort(-over[best])][:EACH]
-        eps, delta = self.curve.tangent(level[best])
-        found = []
-        for i, e, d in zip(best, eps, delta, strict=True):
-            chosen = np.zeros(here.size + 2, dtype=bool)
-            chosen[1 + order[: i + 1]] = True
-            # What is far to the right belongs to every such set, and costs nothing there.
-            ends = np.flatnonzero(np.diff(chosen.astype(np.int8))) - m + 1
-            found.append((float(over[i]), Cut(tuple(map(int, ends)), s, float(e), float(d))))
-        return found
-
-    def compare(self, groups: Sequence[np.ndarray]) -> None:
-        """Where only nodes are variables: look for sets at these shifts, at the later ones if the earlier give nothing."""
-        assert self.nodes is not None
-        last = self.nodes[self.nodes > self.size - self.n]
-        right = np.concatenate([self.nodes, last + self.n, last + 2 * self.n])
-        ends = np.concatenate([1 - right[::-1], right])
-        self.groups = []
-        for shifts in groups:
-            places = [np.union1d(ends, ends - s) for s in shifts]
-            places = [at[at <= ends[-1] - s] for at, s in zip(places, shifts, strict=True)]
-            table = np.full((len(places), max(at.size for at in places)), ends[-1])
-            for row, at, s in zip(table, places, shifts, strict=True):
-                row[: at.size], row[at.size :] = at, ends[-1] - s
-            self.groups.append((shifts[:, None], table))
-
-    def _merged(self, line: np.ndarray, m: int, tolerance: float) -> list[Cut]:
-        """Cuts where masses are equal between nodes: pairs of masses are, between the nodes and what is shifted to them."""
-        least = 1e-3 * self.curve.rare / self.n
         found: list[tuple[float, Cut]] = []
         for shifts, at in self.groups:
             here, there = line[at + m - 1], line[at + shifts + m - 1]
-            half = (at >= -(shifts // 2) - 1) & (at <= self.size - self.n)
+            half = (at >= -(shifts // 2) - 1) & (at <= self.last)
+            excess = np.where(half, self.curve.excess(here + q, there), -1.0)
             found += [
                 (over, Cut((int(at[k, i]),), int(shifts[k, 0]), eps, delta))
-                for k, i, over, eps, delta in self._peaks(
-                    np.where(half, self.curve.excess(here, there), -1.0), there, tolerance
-                )
+                for k, i, over, eps, delta in peaks(self.curve, excess, there, tolerance, EACH)
             ]
             here, there = np.maximum(-np.diff(here), 0.0), np.maximum(-np.diff(there), 0.0)
-            ratio = np.log(np.maximum(here, 1e-300)) - np.log(np.maximum(there, 1e-300))
-            ratio[here + there <= least * np.diff(at)] = -800.0
-            order = np.argsort(-ratio, axis=1, kind="stable")
-            power, level = (np.cumsum(np.take_along_axis(v, order, 1), axis=1) for v in (here, there))
-            known = (level < 0.5) & (level > self.known) & (np.take_along_axis(ratio, order, 1) >= 0)
-            excess = np.where(known, self.curve.excess(power, level), -1.0)
-            for k, i, over, eps, delta in self._peaks(excess, level, tolerance):
-                chosen = np.zeros(here.shape[1] + 2, dtype=bool)
-                chosen[1 + order[k, : i + 1]] = True
-                places = at[k, np.flatnonzero(np.diff(chosen.astype(np.int8)))]
-                found.append((over, Cut(tuple(map(int, places)), int(shifts[k, 0]), eps, delta)))
+            ignored = here + there <= 1e-3 * self.curve.rare / self.n * np.diff(at)
+            if self.free:  # T_size is all that lies beyond
+                ignored |= ((at <= -self.size) | (at + shifts >= self.size))[:, :-1]
+            for k, chosen, over, eps, delta in broken_sets(
+                self.curve, here, there, ignored, self.known, tolerance, EACH, q
+            ):
+                ends = np.flatnonzero(np.diff(chosen.astype(np.int8), prepend=0, append=0))
+                found.append((over, Cut(tuple(at[k, ends].tolist()), int(shifts[k, 0]), eps, delta)))
             if any(cut.key not in self.seen for _, cut in found):
                 break
         found.sort(key=lambda item: -item[0])
         return [cut for _, cut in found[:MOST]]
 
-    def _peaks(
-        self, over: np.ndarray, level: np.ndarray, tolerance: float
-    ) -> Iterator[tuple[int, int, float, float, float]]:
-        """(row, column, excess, eps, delta) at the worst places of each row."""
-        before, after = np.roll(over, 1, axis=1), np.roll(over, -1, axis=1)
-        row, column = np.nonzero((over > tolerance) & (over >= before) & (over >= after))
-        order = np.lexsort((-over[row, column], row))
-        row, column = row[order], column[order]
-        rank = np.arange(row.size) - np.searchsorted(row, row)
-        row, column = row[rank < EACH], column[rank < EACH]
-        eps, delta = self.curve.tangent(level[row, column])
-        return zip(row.tolist(), column.tolist(), over[row, column].tolist(), eps.tolist(), delta.tolist(), strict=True)
+    def compare(self, groups: Sequence[np.ndarray]) -> None:
+        """Look for sets at these shifts, at those of later groups if the earlier ones give nothing.
+
+        Masses are equal between nodes: pairs of masses are, between the nodes and what is shifted to them.
+        """
+        last = self.nodes[self.nodes > self.size - self.n]
+        right = np.concatenate([self.nodes, last + self.n, last + 2 * self.n])
+        ends = np.concatenate([1 - right[::-1], right])
+        self.groups: list[tuple[np.ndarray, np.ndarray]] = []
+        for shifts in groups:
+            places = [np.union1d(ends, ends - s) for s in shifts]
+            places = [at[(at >= ends[0]) & (at <= ends[-1] - s)] for at, s in zip(places, shifts, strict=True)]
+            table = np.full((len(places), max(at.size for at in places)), ends[-1])
+            for row, at, s in zip(table, places, shifts, strict=True):
+                row[: at.size], row[at.size :] = at, ends[-1] - s
+            self.groups.append((shifts[:, None], table))
 
     def solve(self, inner: np.ndarray, tolerance: float, rtol: float) -> bool:
         """Narrow the objective down between relaxations and private noise; False if time ran out or the solver failed.
@@ -447,7 +386,7 @@ class TailProgram:
         """(p_0, p_1, ..., atom) of the private noise."""
         line, m, q = self.line(self.inner)
         masses = np.maximum(line[m - 1 : m + self.size] - line[m : m + self.size + 1], 0.0)
-        if self.nodes is not None:  # exactly equal ones are merged when the noise is tested
+        if self.join is not None:  # exactly equal ones are merged when the noise is tested
             masses[1:] = np.repeat(masses[self.nodes], np.diff(np.append(self.nodes, self.size + 1)))
         return masses, q
 
@@ -573,26 +512,20 @@ def _tail_multiplier(program: TailProgram, multipliers: list[Multiplier], exact:
     return [Multiplier(n, float(values.max()), start, tuple(values.tolist()), most, where)] if most else []
 
 
-class _Task:
+class _Task(LatticeTask):
     """A problem in the numbers that the search works with."""
 
     def __init__(self, problem: Problem, deadline: float, solver: LinearSolver | None) -> None:
-        privacy: Any = problem.privacy
-        self.problem, self.deadline, self.privacy = problem, deadline, privacy
+        super().__init__(problem)
+        self.deadline, privacy = deadline, self.privacy
         self.solver = solver or Highs(tolerance=1e-9, options=(("small_matrix_value", 1e-12),))
         #: For meshes: what it says is tested, and much sooner there.
         rough = ("small_matrix_value", 1e-12), ("presolve", "off")
         self.quick = solver or Highs(tolerance=1e-7, options=rough)
         #: For bounds on meshes: rows are scaled as they come, and scaled again some solves take a hundred times as long.
         self.scaled = solver or Highs(tolerance=1e-7, options=(*rough, ("simplex_scale_strategy", 0)))
-        self.loss, self.discrete, self.width = (
-            problem.objective.loss,
-            isinstance(problem.domain, Integers),
-            privacy.sensitivity,
-        )
-        self.gaussian = isinstance(privacy, GDP)
-        self.pairs: tuple[tuple[Any, Any], ...] = () if self.gaussian else privacy.pairs
-        self.atoms = not self.gaussian and all(delta > 0 for _, delta in self.pairs) and not self.discrete
+        self.gaussian, self.pairs = isinstance(privacy, GDP), pairs_of(privacy)
+        self.atoms = not self.gaussian and all(delta > 0 for _, delta in self.pairs) and not self.integers
         if self.gaussian:
             from scipy.special import ndtri
 
@@ -608,10 +541,11 @@ class _Task:
             steep = min((float(e) for e, d in self.pairs if d == 0), default=0.0)
             cut = truncated_radius(low, 0.4 * least) + 1
             self.radius = cut if not steep else min(cut, 40 / max(low, 1e-9)) + 12 / steep if least < 1 else 30 / steep
-        #: From where on the loss is constant, 0 if it is not.
-        self.beyond = float(self.loss.polynomials[0][-1] / Fraction(self.width)) if self.loss.bounded else 0.0
         self.radius += self.beyond
-        self.jumps = jumps_of(self.loss, self.width)
+
+    def bins(self, n: int) -> bool:
+        """Cells are around the points of lattices."""
+        return False
 
     def curve(self, slack: float) -> PowerCurve:
         """The notion's curve, drawn in."""
@@ -628,24 +562,19 @@ class _Task:
         eps = self.rate
         return np.maximum(np.exp(-eps * k / n) / 2, max(1e-9, 0.1 * min(float(d) for _, d in self.pairs)))
 
-    def spent(self, found: _Bracket, n: int) -> float:
+    def spent(self, found: Bracket, n: int) -> float:
         """What the cell at 0 costs by its width on a lattice of n points (Gaussian DP and a convex loss; else 0)."""
-        if not self.gaussian or self.discrete or not self.loss.convex:
+        if not self.gaussian or self.integers or not self.loss.convex:
             return 0.0
         half = 0.5 * self.width / n
         return float(found.mechanism.masses[0] * self.loss.integral(half) / half)
 
-    def smallest(self, found: _Bracket, cells: int, rtol: float) -> int:
+    def smallest(self, found: Bracket, cells: int, rtol: float) -> int:
         """So many of the smallest cells in one of `cells` per sensitivity, for what the width of the one at 0 costs."""
         rest, fine = found.value - self.spent(found, found.mechanism.n), 16
         while fine < FINE and self.spent(found, cells * fine) > rtol / 3.5 * rest:
             fine *= 2
         return fine
-
-    def costs(self, n: int, last: int) -> np.ndarray:
-        """c_0, ..., c_last of a lattice."""
-        exact = lattice_costs(self.loss, self.width, n, last, self.discrete)
-        return np.array([float(c) for c in exact]) / 2.0**SCALE
 
     def program(
         self, n: int, size: int, slack: float, nodes: np.ndarray | None = None, free: bool = False
@@ -718,7 +647,7 @@ class _Task:
 
     def rival(self) -> tuple[LatticeGaussian, float] | None:
         """The Gaussian under Gaussian DP on the line, and what it costs; None where floats or its lattice are too coarse."""
-        if not self.gaussian or self.discrete:
+        if not self.gaussian or self.integers:
             return None
         try:
             noise = LatticeGaussian(self.problem.domain, self.width, self.privacy.mu)
@@ -741,26 +670,13 @@ class _Task:
         return AdditiveMechanism(domain, self.width, program.n, tuple(weights), stuck, eps=eps, notion=self.privacy)
 
 
-@dataclass(frozen=True)
-class _Bracket:
-    mechanism: Any
-    value: float
-    certificate: AdditiveCertificate | GradedCertificate | HalfLinesCertificate
-    lower: float
-    program: TailProgram
-    solved: bool
-
-    @property
-    def gap(self) -> float:
-        return (self.value - self.lower) / self.value
-
-    def within(self, rtol: float, other: tuple[Any, float] | None, floor: float) -> bool:
-        """Whether the better of this noise and another one, with its value, is near enough to the better of two bounds."""
-        value = min(self.value, other[1]) if other else self.value
-        return value - max(self.lower, floor) <= rtol * value
+def _within(best: Bracket, rtol: float, other: tuple[Any, float] | None, floor: float) -> bool:
+    """Whether the better of this noise and another one, with its value, is near enough to the better of two bounds."""
+    value = min(best.value, other[1]) if other else best.value
+    return value - max(best.lower, floor) <= rtol * value
 
 
-def _bracket(task: _Task, n: int, coarse: TailProgram | None, share: float) -> _Bracket | None:
+def _bracket(task: _Task, n: int, coarse: TailProgram | None, share: float) -> Bracket | None:
     """Both sides on one lattice; None if no noise there was proven to keep the notion."""
     tolerance, slack, radius = BROKEN, 5 * BROKEN, task.radius
     cuts = [cut.finer() for _, cut in coarse.active()] if coarse else []
@@ -799,7 +715,7 @@ def _bracket(task: _Task, n: int, coarse: TailProgram | None, share: float) -> _
         mechanism = task.mechanism(program)
         if mechanism.admitted(task.privacy):
             value = mechanism.enclose_loss(task.loss, sent=True)[1]
-            return _Bracket(
+            return Bracket(
                 mechanism, value, certificate, min(certificate.bound(task.problem).value, value), program, solved
             )
         if not solved:
@@ -809,8 +725,8 @@ def _bracket(task: _Task, n: int, coarse: TailProgram | None, share: float) -> _
 
 
 def _refined(
-    task: _Task, best: _Bracket, first: _Bracket, cells: int, growth: float, inner: float, rtol: float
-) -> tuple[_Bracket, bool]:
+    task: _Task, best: Bracket, first: Bracket, cells: int, growth: float, inner: float, rtol: float
+) -> tuple[Bracket, bool]:
     """Noise on a mesh that is fine near 0, where most of the mass is, and near the sensitivity; whether a finer one could do."""
     start, coarse = first.program, best.program
     fine = task.smallest(first, cells, rtol)
@@ -856,7 +772,7 @@ def _refined(
     return best, False
 
 
-def _peaked(run: Run, task: _Task, best: _Bracket, rtol: float) -> _Bracket:
+def _peaked(run: Run, task: _Task, best: Bracket, rtol: float) -> Bracket:
     """Meshes that are finer and finer."""
     first, inner, noisy = best, 0.0, True
     relaxed: Relaxation | None = None
@@ -877,8 +793,7 @@ def _peaked(run: Run, task: _Task, best: _Bracket, rtol: float) -> _Bracket:
         if coarse:
             relaxed.follow(coarse)
         certificate = relaxed.solve(_rounded(best.mechanism, relaxed.n, relaxed.end), rtol / 16, task.deadline)
-        lower = min(certificate.bound(task.problem).value, best.value)
-        best = replace(best, certificate=certificate, lower=lower) if lower > best.lower else best
+        best = best.proven(certificate, task.problem)
         if best.gap <= rtol or time.perf_counter() > task.deadline:
             break
         inner = _cheap(best.mechanism, task.loss)
@@ -909,21 +824,7 @@ def _level(program: TailProgram) -> float:
 
 def accepts(problem: Problem) -> str | None:
     """Additive noise on the line or the integers under Gaussian DP or several pairs (eps, delta)."""
-    if reason := not_noise(problem):
-        return reason
-    privacy = problem.privacy
-    if not isinstance(privacy, GDP | Profile | Curve):
-        return "the privacy must be GDP, Profile or Curve"
-    if not isinstance(problem.objective, WorstCase):
-        return "the objective must be a worst case"
-    loss = problem.objective.loss
-    if loss.assumptions and not loss.convex:
-        return "a function must be declared convex: optdp.CustomLoss(function, shape='convex')"
-    unbounded = isinstance(privacy, GDP) or any(delta == 0 for _, delta in privacy.pairs)
-    if loss.assumptions and unbounded:
-        return "where noise is unbounded (Gaussian DP, delta = 0) a function, known on a bounded range, is not enough"
-    others = [c for c in problem.constraints if not isinstance(c, Unbiased)]
-    return "constraints must be empty, or Unbiased() (the noise is symmetric)" if others else None
+    return refused(problem, GDP | Profile | Curve, "GDP, Profile or Curve")
 
 
 def design(run: Run, *, n: int | None = None, gaussian: bool = True) -> Solution:
@@ -940,9 +841,9 @@ def design(run: Run, *, n: int | None = None, gaussian: bool = True) -> Solution
     if isinstance(privacy, Curve):
         return _under_curve(run, privacy, n)
     task = _Task(problem, run.began + run.time_limit, run.solver)
-    fixed = n is not None or task.discrete
-    points = n or (int(task.width) if task.discrete else math.ceil(4 * float(privacy.mu)) if task.gaussian else 6)
-    best: _Bracket | None = None
+    fixed = n is not None or task.integers
+    points = n or (int(task.width) if task.integers else math.ceil(4 * float(privacy.mu)) if task.gaussian else 6)
+    best: Bracket | None = None
     coarse: TailProgram | None = None
     rival, floor = None if fixed or not gaussian else task.rival(), task.half_lines()
     closed = rival is not None and rival[1] - floor <= rtol * rival[1]
@@ -961,12 +862,12 @@ def design(run: Run, *, n: int | None = None, gaussian: bool = True) -> Solution
             if meshed and best is None and not fixed and found.gap > rtol and peaked:
                 best = _peaked(run, task, found, rtol)
                 break
-            coarse, best = found.program, _better(best, found)
-        if time.perf_counter() > task.deadline or (best is not None and best.within(rtol, rival, floor)):
+            coarse, best = found.program, found.better(best)
+        if time.perf_counter() > task.deadline or (best is not None and _within(best, rtol, rival, floor)):
             break
     # What is proven without multipliers.
     basic: Any = HalfLinesCertificate() if floor else AdditiveCertificate(1, "nodes", ())
-    if task.loss.exponent is None and not (fixed or closed) and (best is None or not best.within(rtol, rival, floor)):
+    if task.loss.exponent is None and not (fixed or closed) and (best is None or not _within(best, rtol, rival, floor)):
         other = _borrowed(run, gaussian, basic)
         if best is None and other is not None and (rival is None or other.value <= rival[1]):
             return other
@@ -1040,19 +941,6 @@ def _borrowed(run: Run, gaussian: bool, certificate: Any) -> Solution | None:
 
 def _model(program: LinearProgram) -> LinearProgram:
     return program
-
-
-def _better(old: _Bracket | None, new: _Bracket) -> _Bracket:
-    if old is None:
-        return new
-    attained, proven = (new if new.value <= old.value else old), (new if new.lower >= old.lower else old)
-    return replace(
-        proven,
-        mechanism=attained.mechanism,
-        value=attained.value,
-        lower=min(proven.lower, attained.value),
-        program=new.program,
-    )
 
 
 def _one_pair(run: Run, n: int | None) -> Solution:
