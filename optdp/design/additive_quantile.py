@@ -21,17 +21,18 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any
 
-from optdp.certificates.additive import AdditiveCertificate
+from optdp.certificates.additive import AdditiveCertificate, on_integers
 from optdp.certificates.base import Certificate
 from optdp.certificates.quantile import QuantileCertificate
 from optdp.design import additive, additive_curve, additive_divergence
+from optdp.design.additive_lattice import pairs_of
 from optdp.design.registry import Run, register
 from optdp.exact import enclosures, require
 from optdp.mechanisms.base import Mechanism
 from optdp.problem.domains import Integers
 from optdp.problem.losses import Threshold
 from optdp.problem.objectives import Quantile, WorstCase
-from optdp.problem.privacy import GDP, KL, RDP, ApproxDP, Curve, Profile
+from optdp.problem.privacy import GDP
 from optdp.problem.problem import Problem
 from optdp.solution import Program, Solution
 
@@ -53,6 +54,12 @@ def _inner(problem: Problem, limit: float) -> Problem:
 
 def _design(problem: Problem) -> Any:
     return next(d for d in DESIGNS if d.accepts(problem) is None)
+
+
+def _refused(problem: Problem) -> str | None:
+    """Why none of the designs solves it: what the one says that knows the notion."""
+    reasons = [design.accepts(problem) for design in DESIGNS]
+    return None if None in reasons else next((r for r in reasons if "privacy must be" not in str(r)), reasons[0])
 
 
 @dataclass
@@ -159,15 +166,11 @@ class _Search:
         from scipy.special import ndtri
 
         privacy: Any = self.run.problem.privacy
-        if isinstance(privacy, GDP | KL | RDP):
-            mu = (
-                float(privacy.mu)
-                if isinstance(privacy, GDP)
-                else math.sqrt(2 * float(privacy.bound) / float(getattr(privacy, "alpha", 1)))
-            )
+        pairs, rate = pairs_of(privacy), -math.log1p(-self.level)
+        if not pairs:  # that of the Gaussian which spends as much
+            alpha = float(getattr(privacy, "alpha", 1))
+            mu = float(privacy.mu) if isinstance(privacy, GDP) else math.sqrt(2 * float(privacy.bound) / alpha)
             return float(ndtri((1 + self.level) / 2)) / mu
-        pairs = [(privacy.eps, privacy.delta)] if isinstance(privacy, ApproxDP) else privacy.pairs
-        rate = -math.log1p(-self.level)
         slow = [rate / float(e) if float(e) > 0 else math.inf for e, _ in pairs]
         even = [self.level / (2 * float(d)) if float(d) > 0 else math.inf for _, d in pairs]
         return max(map(min, slow, even))
@@ -178,8 +181,7 @@ def accepts(problem: Problem) -> str | None:
     if not isinstance(problem.objective, Quantile):
         return "the objective must be a quantile"
     width = float(getattr(problem.privacy, "sensitivity", 1.0))
-    reasons = [design.accepts(_inner(problem, width)) for design in DESIGNS]
-    return None if None in reasons else next((r for r in reasons if "privacy must be" not in str(r)), reasons[0])
+    return _refused(_inner(problem, width))
 
 
 def design(run: Run, *, n: int | None = None) -> Solution:
@@ -191,9 +193,8 @@ def design(run: Run, *, n: int | None = None) -> Solution:
     level, integers = problem.objective.level, isinstance(problem.domain, Integers)
     if integers and n is not None:
         raise ValueError(f"n = {n} is not allowed on the integers, where the lattice is theirs")
-    pairs: Any = [(privacy.eps, privacy.delta)] if isinstance(privacy, ApproxDP) else getattr(privacy, "pairs", ())
-    least = min((Fraction(d) for _, d in pairs), default=Fraction(0))
-    if not integers and Fraction(level) <= least and isinstance(privacy, ApproxDP | Profile | Curve):
+    least = min((Fraction(d) for _, d in pairs_of(privacy)), default=Fraction(0))
+    if not integers and Fraction(level) <= least:
         why = f"noise that is 0 with probability delta = {float(least):g} has the quantile 0"
         raise ValueError(f"level = {level:g} is not allowed: {why}; it must be above delta")
     fixed = int(privacy.sensitivity) if integers else n or 0  # type: ignore[attr-defined]
@@ -226,4 +227,24 @@ register(
     "additive quantile",
     ("ApproxDP, Profile, Curve, GDP, KL, RDP", "Line, Integers", "Quantile", "Additive", "Unbiased"),
     accepts, design,
+)  # fmt: skip
+
+
+def accepts_change(problem: Problem) -> str | None:
+    """The probability of any error at all, on the integers: there P(X != 0) is P(|X| > 1/2)."""
+    same = on_integers(problem)
+    return "the objective must be WorstCase(Threshold(0)) on the integers" if same is problem else _refused(same)
+
+
+def design_change(run: Run, *, n: int | None = None) -> Solution:
+    """See `optdp.solve_additive`."""
+    inner = replace(run, problem=on_integers(run.problem))
+    found: Solution = _design(inner.problem).design(inner, n=n)
+    return replace(found, problem=run.problem)
+
+
+register(
+    "additive change",
+    ("ApproxDP, Profile, Curve, GDP, KL, RDP", "Integers", "WorstCase(Threshold(0))", "Additive", "Unbiased"),
+    accepts_change, design_change,
 )  # fmt: skip

@@ -20,9 +20,8 @@ from optdp.solvers.lp import Guarded, Highs, LinearSolver, SolverFailure
 
 #: Modules that register designs, in the order in which they are asked.
 MODULES = (
-    "piecewise", "affine_window", "additive", "additive_curve", "additive_divergence", "additive_quantile", "additive_change",
-    "lip", "finite_kernel", "frequency",
-    "vector", "cube", "kernel", "metric", "metric_line", "metric_circle", "plane", "pair_kernel",
+    "piecewise", "affine_window", "additive", "additive_curve", "additive_divergence", "additive_quantile", "lip",
+    "finite_kernel", "frequency", "vector", "cube", "kernel", "metric", "metric_line", "metric_circle", "plane", "pair_kernel",
 )  # fmt: skip
 
 
