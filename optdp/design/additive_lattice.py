@@ -59,8 +59,8 @@ def refused(problem: Problem, notions: Any, names: str) -> str | None:
 
 @dataclass(frozen=True)
 class Bracket:
-    """Noise and its loss, and a certificate and what it proves; `program`: what the noise is from; `loss`: a user's function, checked
-    as far as it was asked for.
+    """Noise and its loss, and a certificate and what it proves; `program`: what they are from; `loss`: a user's function,
+    checked as far as it was asked for.
     """
 
     mechanism: Any
@@ -83,7 +83,7 @@ class Bracket:
         attained = self if self.value <= other.value else other
         proven = self if self.lower >= other.lower else other
         lower = min(proven.lower, attained.value)
-        return replace(attained, certificate=proven.certificate, lower=lower, loss=self.loss)
+        return replace(proven, mechanism=attained.mechanism, value=attained.value, lower=lower, loss=self.loss)
 
     def proven(self, certificate: Any, problem: Problem) -> Bracket:
         """With this certificate, if it proves more."""
