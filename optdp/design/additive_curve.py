@@ -93,8 +93,6 @@ EVEN = 1e-4
 JUMPY, LATTICES = 16, 4
 #: How near a lattice's objectives come, as a share of rtol; the tolerance of noise that is for another loss.
 SOLVED, BORROWED = 0.05, 0.01
-#: What a solution says where the Gaussian comes back.
-GAUSSIAN = "the noise is the Gaussian's"
 
 
 class PowerCurve(Protocol):
@@ -445,24 +443,31 @@ def _multipliers(program: TailProgram, exact: dict[float, Any]) -> list[Multipli
     return out
 
 
+def _charged(
+    costs: np.ndarray, multipliers: list[Multiplier], inner: int
+) -> tuple[np.ndarray, list[np.ndarray]]:  # fmt: skip
+    """(what multipliers leave of the points' costs, less the least of it per point up to `inner`; all multipliers written out)."""
+    end = costs.size
+    weights = np.where(np.arange(end) == 0, 1.0, 2.0)
+    slack, written = weights * costs, []
+    for m in multipliers:
+        mu = np.concatenate([m.values, np.full(max(end + m.shift - m.end, 0), m.rest)])
+        place = np.arange(m.first, m.first + mu.size)
+        for at, factor in ((np.abs(place), 1.0), (np.abs(place + m.shift), -math.exp(float(m.eps)))):  # type: ignore[arg-type]
+            np.add.at(slack, at[at < end], factor * mu[at < end])
+        written.append(mu)
+    return slack - float((slack / weights)[:inner].min()) * weights, written
+
+
 def _shortened(program: TailProgram, multipliers: list[Multiplier]) -> list[Multiplier]:
     """Without what shifts beyond the variables, where it is not needed: far out the costs alone pay for a point.
 
     The program has no mass of its own there but the tail's, so that its dual may charge these points more than they can pay.
     """
     n, size = program.n, program.size
-    end = size + n
-    weights = np.where(np.arange(end) == 0, 1.0, 2.0)
-    slack = weights * program.costs[:end]
-    rows = []
-    for m in multipliers:
-        mu = np.concatenate([m.values, np.full(max(end - m.end, 0), m.rest)])
-        place, ratio = np.arange(m.first, m.first + mu.size), math.exp(float(m.eps))  # type: ignore[arg-type]
-        for at, factor in ((np.abs(place), 1.0), (np.abs(place + m.shift), -ratio)):
-            np.add.at(slack, at[at < end], factor * mu[at < end])
-        rows.append((m, mu, ratio))
-    slack -= float((slack / weights)[: size - n].min()) * weights
-    for target in range(end - 1, size, -1):
+    slack, written = _charged(program.costs[: size + n], multipliers, size - n)
+    rows = [(m, mu, math.exp(float(m.eps))) for m, mu in zip(multipliers, written, strict=True)]  # type: ignore[arg-type]
+    for target in range(size + n - 1, size, -1):
         for m, mu, ratio in sorted(rows, key=lambda row: -row[2]):
             source = target - m.shift
             j = source - m.first
@@ -482,34 +487,21 @@ def _shortened(program: TailProgram, multipliers: list[Multiplier]) -> list[Mult
 def _tail_multiplier(program: TailProgram, multipliers: list[Multiplier], exact: dict[float, Any]) -> list[Multiplier]:
     """For shift n, at the tail's ratio: as much as the costs further out can pay for, from the far end inwards."""
     n, start, end = program.n, program.size - program.n, program.costs.size
-    slack = 2 * program.costs
-    slack[0] /= 2
-    for m in multipliers:
-        ratio = math.exp(float(m.eps))  # type: ignore[arg-type]
-        mu = np.concatenate([m.values, np.full(max(end + n - m.end, 0), m.rest)])
-        place = np.arange(m.first, m.first + mu.size)
-        for at, factor in ((np.abs(place), 1.0), (np.abs(place + m.shift), -ratio)):
-            np.add.at(slack, at[at < end], factor * mu[at < end])
-    weights = np.where(np.arange(end) == 0, 1.0, 2.0)
-    slack -= float((slack / weights)[:start].min()) * weights
-    if slack[start:].min() >= 0:
-        return []
+    slack, _ = _charged(program.costs, multipliers, start)
     ratio = 1 / program.fall
     most = max(0.0, float(slack[-1]) / (ratio - 1))
+    if slack[start:].min() >= 0 or not most:
+        return []
     tail = np.full(end + n, most)
-    for high in range(end, start, -n):
+    for high in range(end - n, start, -n):
         low = max(high - n, start)
-        tail[low:high] = (
-            np.clip((slack[low + n : high + n] + tail[low + n : high + n]) / ratio, 0.0, most) if high < end else most
-        )
+        ahead = slice(low + n, high + n)
+        tail[low:high] = np.clip((slack[ahead] + tail[ahead]) / ratio, 0.0, most)
     values = tail[start:end]
-    eps = math.log(ratio)
-    where = exact.get(eps, eps)
-    if any(
-        m.shift == n and m.eps == where for m in multipliers
-    ):  # one multiplier for each place: a larger ratio is another one
-        where = math.nextafter(float(where) * (1 + 1e-15), math.inf)
-    return [Multiplier(n, float(values.max()), start, tuple(values.tolist()), most, where)] if most else []
+    eps = exact.get(math.log(ratio), math.log(ratio))
+    if any(m.shift == n and m.eps == eps for m in multipliers):  # one for each place: a larger ratio is another one
+        eps = math.nextafter(float(eps) * (1 + 1e-15), math.inf)
+    return [Multiplier(n, float(values.max()), start, tuple(values.tolist()), most, eps)]
 
 
 class _Task(LatticeTask):
@@ -639,22 +631,17 @@ class _Task(LatticeTask):
         masses /= masses[0] + 2 * masses[1:].sum()
         return np.append(masses[::-1].cumsum()[::-1][1:], 0.0)
 
-    def half_lines(self) -> float:
-        """The bound of half-lines under Gaussian DP; 0 where there is none."""
+    def known(self, noise: bool) -> Bracket:
+        """What is known without a lattice: under Gaussian DP the bound of half-lines, and (`noise`) on the line the Gaussian."""
+        lower, mechanism, value = 0.0, None, math.inf
+        proof: AdditiveCertificate | HalfLinesCertificate = AdditiveCertificate(1, "nodes", ())
         with contextlib.suppress(Refusal):
-            return HalfLinesCertificate().bound(self.problem).value
-        return 0.0
-
-    def rival(self) -> tuple[LatticeGaussian, float] | None:
-        """The Gaussian under Gaussian DP on the line, and what it costs; None where floats or its lattice are too coarse."""
-        if not self.gaussian or self.integers:
-            return None
-        try:
-            noise = LatticeGaussian(self.problem.domain, self.width, self.privacy.mu)
-        except ValueError:
-            return None
-        value = noise.enclose(self.problem.objective)[1]
-        return (noise, value) if math.isfinite(value) else None
+            lower, proof = HalfLinesCertificate().bound(self.problem).value, HalfLinesCertificate()
+        if noise and self.gaussian:
+            with contextlib.suppress(ValueError):  # floats or its lattice are too coarse
+                mechanism = LatticeGaussian(self.problem.domain, self.width, self.privacy.mu)
+                value = mechanism.enclose(self.problem.objective)[1]
+        return Bracket(mechanism, value, proof, min(lower, value))
 
     def mechanism(self, program: TailProgram) -> AdditiveMechanism:
         """The masses as exact noise, not yet tested."""
@@ -668,12 +655,6 @@ class _Task(LatticeTask):
         weights, (stuck,) = as_weights(used, total), as_weights(np.array([atom]), total)
         eps = self.pairs[0][0]
         return AdditiveMechanism(domain, self.width, program.n, tuple(weights), stuck, eps=eps, notion=self.privacy)
-
-
-def _within(best: Bracket, rtol: float, other: tuple[Any, float] | None, floor: float) -> bool:
-    """Whether the better of this noise and another one, with its value, is near enough to the better of two bounds."""
-    value = min(best.value, other[1]) if other else best.value
-    return value - max(best.lower, floor) <= rtol * value
 
 
 def _bracket(task: _Task, n: int, coarse: TailProgram | None, share: float) -> Bracket | None:
@@ -845,9 +826,8 @@ def design(run: Run, *, n: int | None = None, gaussian: bool = True) -> Solution
     points = n or (int(task.width) if task.integers else math.ceil(4 * float(privacy.mu)) if task.gaussian else 6)
     best: Bracket | None = None
     coarse: TailProgram | None = None
-    rival, floor = None if fixed or not gaussian else task.rival(), task.half_lines()
-    closed = rival is not None and rival[1] - floor <= rtol * rival[1]
-    for size in [] if closed else [points] if fixed else _sizes(task, points):
+    whole = known = task.known(gaussian and not fixed)
+    for size in [] if known.gap <= rtol else [points] if fixed else _sizes(task, points):
         if size * (task.radius + 2) > MAX_POINTS:
             break
         run.progress(f"{size} lattice points per sensitivity", *((best.lower, best.value) if best else ()))
@@ -861,43 +841,33 @@ def design(run: Run, *, n: int | None = None, gaussian: bool = True) -> Solution
             peaked = task.spent(found, size) > max(SPIKE, rtol / 4) * found.value
             if meshed and best is None and not fixed and found.gap > rtol and peaked:
                 best = _peaked(run, task, found, rtol)
+                whole = best.better(known)
                 break
             coarse, best = found.program, found.better(best)
-        if time.perf_counter() > task.deadline or (best is not None and _within(best, rtol, rival, floor)):
+            whole = best.better(known)
+        if time.perf_counter() > task.deadline or whole.gap <= rtol:
             break
-    # What is proven without multipliers.
-    basic: Any = HalfLinesCertificate() if floor else AdditiveCertificate(1, "nodes", ())
-    if task.loss.exponent is None and not (fixed or closed) and (best is None or not _within(best, rtol, rival, floor)):
-        other = _borrowed(run, gaussian, basic)
-        if best is None and other is not None and (rival is None or other.value <= rival[1]):
-            return other
-        if best is not None and other is not None and other.value < best.value:
-            best = replace(best, mechanism=other.mechanism, value=other.value, lower=min(best.lower, other.value))
-    if best is None and rival is not None:
-        message = GAUSSIAN if closed else f"no noise was found on a lattice: {GAUSSIAN}"
-        told = Program(
-            "tail probabilities on a lattice", f"powers of tests under the curve of {privacy.adjective}", task.solver.name,
-            run.seconds, run.rtol, message=message, stopped=not run.left(),
-        )  # fmt: skip
-        lower = min(basic.bound(problem).value, rival[1])
-        return Solution(problem, rival[1], lower, rival[0], basic, told)
-    if best is None:
+    if task.loss.exponent is None and not fixed and not whole.gap <= rtol:
+        whole = _borrowed(run, gaussian, whole)
+    if whole.mechanism is None or math.isinf(whole.value):
         raise ValueError(
             f"{problem.privacy.adjective} is not allowed: no noise was found within {MAX_POINTS} lattice points and the time "
             "limit; raise the privacy parameters, the time limit, or scale the data to a smaller sensitivity"
         )
-    if floor > best.lower:
-        best = replace(best, certificate=HalfLinesCertificate(), lower=floor)
-    program, noise, value, message = best.program, best.mechanism, best.value, ""
-    if rival is not None and rival[1] < value:
-        noise, value, message = *rival, f"{GAUSSIAN}, which is better than what was found"
-    told = Program(
-        f"{program.size} tail probabilities on a lattice of {program.n} points per sensitivity",
-        f"powers of tests at shifts 1..{program.n} under the curve of {privacy.adjective}: {len(program.cuts)} cuts",
-        f"{task.solver.name}, {program.rounds} rounds on the last lattice", run.seconds, run.rtol, program.objective,
-        message=message, stopped=run.seconds > run.time_limit, build=_model, arguments=(program.session.program,),
-    )  # fmt: skip
-    return Solution(problem, value, min(best.lower, value), noise, best.certificate, told)
+    found_by = f"powers of tests at all shifts under the curve of {privacy.adjective}"
+    told = Program("tail probabilities on a lattice", found_by, task.solver.name, run.seconds, run.rtol)
+    if isinstance(whole.program, Program):
+        told = whole.program
+    elif best is not None:
+        program = best.program
+        told = Program(
+            f"{program.size} tail probabilities on a lattice of {program.n} points per sensitivity",
+            f"{found_by}: {len(program.cuts)} cuts", f"{task.solver.name}, {program.rounds} rounds on the last lattice",
+            run.seconds, run.rtol, program.objective, build=_model, arguments=(program.session.program,),
+        )  # fmt: skip
+    message = "the noise is the Gaussian's" if isinstance(whole.mechanism, LatticeGaussian) else whole.kind
+    told = replace(told, message=message, stopped=run.seconds > run.time_limit)
+    return Solution(problem, whole.value, whole.lower, whole.mechanism, whole.certificate, told)
 
 
 def _sizes(task: _Task, points: int) -> Iterator[int]:
@@ -918,25 +888,20 @@ def _sizes(task: _Task, points: int) -> Iterator[int]:
     yield from [n for n in sorted(apart, key=apart.__getitem__) if n not in tried][:LATTICES]
 
 
-def _borrowed(run: Run, gaussian: bool, certificate: Any) -> Solution | None:
+def _borrowed(run: Run, gaussian: bool, best: Bracket) -> Bracket:
     """Noise that is good for powers, where the lattices of a loss that is none are too coarse."""
-    found: list[Solution] = []
     for power in ("squared", "abs"):
-        if not found or run.left():
-            objective = WorstCase(power)
+        if math.isinf(best.value) or run.left():
+            other = replace(run.problem, objective=WorstCase(power))
             with contextlib.suppress(ValueError, SolverFailure):
-                made = design(
-                    replace(run, problem=replace(run.problem, objective=objective), rtol=max(run.rtol, BORROWED)),
-                    gaussian=gaussian,
-                )
+                made = design(replace(run, problem=other, rtol=max(run.rtol, BORROWED)), gaussian=gaussian)
                 value = made.mechanism.enclose(run.problem.objective)[1]
-                told = replace(
-                    made.program, rtol=run.rtol, objective=None, seconds=run.seconds, stopped=not run.left(),
-                    message=f"noise for {objective.loss}, which is better than what was found for this loss",
-                )  # fmt: skip
-                lower = min(certificate.bound(run.problem).value, value)
-                found.append(Solution(run.problem, value, lower, made.mechanism, certificate, told))
-    return min(found, key=lambda one: one.value, default=None)
+                if value < best.value:
+                    kind = f"noise for {other.objective.loss}, which is better than what was found for this loss"
+                    told = replace(made.program, rtol=run.rtol, objective=None, seconds=run.seconds)
+                    lower = min(best.lower, value)
+                    best = replace(best, mechanism=made.mechanism, value=value, lower=lower, program=told, kind=kind)
+    return best
 
 
 def _model(program: LinearProgram) -> LinearProgram:
