@@ -446,7 +446,7 @@ def _multipliers(program: TailProgram, exact: dict[float, Any]) -> list[Multipli
 def _charged(
     costs: np.ndarray, multipliers: list[Multiplier], inner: int
 ) -> tuple[np.ndarray, list[np.ndarray]]:  # fmt: skip
-    """(what multipliers leave of the points' costs, less the least of it per point up to `inner`; all multipliers written out)."""
+    """(what multipliers leave of the points' costs, less the least of it per point up to `inner`; multipliers written out)."""
     end = costs.size
     weights = np.where(np.arange(end) == 0, 1.0, 2.0)
     slack, written = weights * costs, []

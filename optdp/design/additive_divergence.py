@@ -41,7 +41,7 @@ from optdp.mechanisms.additive import AdditiveMechanism
 from optdp.problem.domains import Integers
 from optdp.problem.privacy import KL, RDP
 from optdp.problem.problem import Problem
-from optdp.solution import Program, Solution
+from optdp.solution import Solution
 from optdp.solvers import divergence, noise
 
 #: Lattices with more masses are not tried.
@@ -412,14 +412,14 @@ def design(run: Run, *, n: int | None = None) -> Solution:
             return _near_kl(run, n)
     task = _Task(problem)
     fixed = n is not None or task.integers
-    steep = _steep(task)
+    power = task.alpha is not None and not task.integers and task.loss.exponent is not None
+    steep = additive_peak.bracket(problem) if power and task.bound >= additive_peak.FROM else None
     if steep is not None and (task.bound > STEEPEST or (steep.gap <= rtol and not fixed)):
-        return _solution(run, steep, told=_peaked(run, steep))
+        return _solution(run, steep)
     points = n or (int(task.width) if task.integers else max(2, math.ceil(3 / task.scale)))
     if not fixed and task.alpha is not None:  # the peak is resolved from the start
-        points = max(
-            points, math.ceil(1.5 / additive_narrow.peak(task.bound, 1 if (task.loss.exponent or 1) < 2 else 2))
-        )
+        peak = additive_narrow.peak(task.bound, 1 if (task.loss.exponent or 1) < 2 else 2)
+        points = max(points, math.ceil(1.5 / peak))
     points = points if fixed else task.aligned(points)
     best: Bracket | None = None
     near, failed = None if fixed else moved_in(problem), 0
@@ -440,37 +440,46 @@ def design(run: Run, *, n: int | None = None) -> Solution:
             best = replace(best, program=before.program)
         if fixed or best.gap <= rtol or time.perf_counter() > deadline:
             break
-        most = int(VARIABLES / (task.radius + 1))
-        points, last = (
-            min(max(math.ceil(points * math.sqrt(found.gap / (AIM * rtol))), points + 1), 4 * points, most),
-            points,
-        )
-        points = task.aligned(points)
+        last, most = points, min(4 * points, int(VARIABLES / (task.radius + 1)))
+        wanted = math.ceil(points * math.sqrt(found.gap / (AIM * rtol)))
+        points = task.aligned(min(max(wanted, points + 1), most))
         if points <= last or (task.jumps and points > JUMPY):
             break
     if best is None and steep is not None:
-        return _solution(run, steep, told=_peaked(run, steep))
-    # On a lattice that is too coarse for the peak nothing may be proven: what the peak proves holds beside it.
-    whole = steep.better(best) if best and steep and (best.lower <= 0 or not fixed) else best
+        return _solution(run, steep)
     if best is None and time.perf_counter() > deadline:
         raise ValueError(
             f"time_limit = {run.time_limit:g} is not allowed for {problem.privacy.adjective} noise with loss = "
             f"{problem.objective.loss.name!r}: there is no noise yet on {points} points per sensitivity; raise it"
         )
+    # On a lattice that is too coarse for the peak nothing may be proven: what the peak proves holds beside it.
+    whole = steep.better(best) if best and steep and (best.lower <= 0 or not fixed) else best
     if best is None or whole is None or whole.lower <= 0:
         raise ValueError(
             f"{problem.privacy.adjective} is not allowed with loss = {problem.loss.name!r}: the program on {points} points per "
             "sensitivity has no usable solution (it may have none where the loss of the best noise is too small for floats, "
             "such as a chance below about 1e-10); raise or lower the bound, or change the loss or the sensitivity"
         )
-    point = best.program
-    told = Program(
-        f"{point.p.size} masses on a lattice of {point.n} points per sensitivity, with geometric tails",
-        f"divergences at shifts 1..{point.n}", f"Newton's method (optdp), {point.steps} steps on the last lattice",
-        run.seconds, run.rtol, point.value, stopped=run.seconds > run.time_limit, build=_model,
-        arguments=(point.problem, point.n),
+    return _solution(run, replace(whole, program=best.program))
+
+
+def _solution(run: Run, best: Bracket) -> Solution:
+    """What is found, and what is told of the program: on a lattice, or of the peak alone."""
+    point: _Point | None = best.program
+    if point is None:
+        size = f"{len(best.mechanism.ends)} steps of a peak on a plateau; the model is that of 2 points per sensitivity"
+        rows, solver = "the Renyi divergence of the worst pair", "closed form, no solver"
+    else:
+        size = f"{point.p.size} masses on a lattice of {point.n} points per sensitivity, with geometric tails"
+        rows, solver = (
+            f"divergences at shifts 1..{point.n}",
+            f"Newton's method (optdp), {point.steps} steps on the last lattice",
+        )
+    return run.solution(
+        best.mechanism, best.certificate, size, rows, solver, (best.lower, best.value), stopped=run.seconds > run.time_limit,
+        objective=point.value if point else None, build=_model,
+        arguments=(point.problem, point.n) if point else (run.problem, 2),
     )  # fmt: skip
-    return _solution(run, whole, told)
 
 
 def _near_kl(run: Run, n: int | None) -> Solution:
@@ -497,27 +506,6 @@ def _near_kl(run: Run, n: int | None) -> Solution:
         if time.perf_counter() > run.began + run.time_limit:
             break
     raise ValueError(f"no {privacy.adjective} noise is near enough to that for the KL divergence")
-
-
-def _solution(run: Run, best: Bracket, told: Program) -> Solution:
-    return Solution(run.problem, best.value, best.lower, best.mechanism, best.certificate, told)
-
-
-def _steep(task: _Task) -> Bracket | None:
-    """The peak on a plateau, where the bound is large and the loss a power."""
-    if task.alpha is None or task.integers or task.bound < additive_peak.FROM or task.loss.exponent is None:
-        return None
-    found = additive_peak.bracket(task.problem)
-    return None if found is None else Bracket(*found)
-
-
-def _peaked(run: Run, best: Bracket) -> Program:
-    mechanism: Any = best.mechanism
-    return Program(
-        f"{len(mechanism.ends)} steps of a peak on a plateau; the model is that of 2 points per sensitivity",
-        "the Renyi divergence of the worst pair", "closed form, no solver", run.seconds, run.rtol,
-        stopped=run.seconds > run.time_limit, build=_model, arguments=(run.problem, 2),
-    )  # fmt: skip
 
 
 def _model(problem: Problem, n: int) -> Any:
