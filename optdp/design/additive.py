@@ -189,8 +189,7 @@ class LatticeProgram:
         self.where = np.zeros((2, 1), dtype=np.int64)
         self.rounds, self.objective = 0, math.nan
         #: Primal and dual values of the last round that the solver finished.
-        self.primal = np.zeros(0)
-        self.dual = np.zeros(0)
+        self.primal, self.dual = np.zeros(self.size + 1), np.zeros(0)
 
     @property
     def arguments(self) -> tuple[Any, ...]:
@@ -313,6 +312,13 @@ class LatticeProgram:
         values = self.primal[: self.size + 1]
         return np.maximum(values[:-1], 0.0) * self.scale, max(float(values[-1]), 0.0)
 
+    def noise(self) -> tuple[np.ndarray, float] | None:
+        """The masses and the atom, which is as large as may be; None for a solver that answers anything."""
+        p, atom = self.masses()
+        if not 0 < p.sum() + atom < math.inf:
+            return None
+        return self.stuck(p, atom) if self.atom else (np.append(p[0] + atom, p[1:]), 0.0)
+
     def stuck(self, p: np.ndarray, atom: float) -> tuple[np.ndarray, float]:
         """The same with as much of p_0 in the atom as privacy allows: to the program they cost the same, off the lattice not."""
 
@@ -358,7 +364,7 @@ class LatticeProgram:
         they are spread; the multipliers stay those of the lattice.
         """
         solved = self._settle(tolerance, deadline)
-        self.objective = float(self.cost @ self.primal[: self.size]) if self.primal.size else math.nan
+        self.objective = float(self.cost @ self.primal[: self.size]) if self.primal.any() else math.nan
         if solved and self.spread is not None and self.used not in ("ipm", "structured"):
             primal, dual, self.aim = self.primal, self.dual, self.spread
             self.primal = self.primal if self._settle(tolerance, deadline) else primal
@@ -668,7 +674,7 @@ def _solve_geometric(task: _Task, n: int) -> Bracket | None:
     others = {s: np.arange(-s, n) if n <= COARSE else np.array([-s, 0]) for s in range(1, n)}
     program.add({n: np.arange(-(n // 2) - program.bins, start)} | others)
     solved = program.solve(1e-9 if delta == 0 or loose else 1e-5, task.deadline)
-    if not program.primal.size:
+    if not program.primal.any():
         return None
     p, atom = program.masses()
     if not 0 < p.sum() < math.inf:  # a solver that answers anything
@@ -724,7 +730,7 @@ def _solve_with_slack(
             pairs = {s: np.arange(-(s + n) // 2, size) for s in range(first, n + 1)}
         program.add(pairs)
         solved = program.solve(tolerance, task.deadline)
-        if not program.primal.size:
+        if not program.primal.any():
             return None
         if task.narrow:
             break
@@ -733,16 +739,11 @@ def _solve_with_slack(
         if not solved or costs[-1] >= needed * (1 - 0.02 * tolerance) or radius > 4 * plain + 40 or task.slow:
             break  # what it costs far out need not be a reason to end there: the bound is that of a geometric tail
         radius = radius * 1.15 + 0.25
-    p, atom = program.masses()
-    if task.discrete:
-        p[0], atom = p[0] + atom, 0.0
-    else:
-        p, atom = program.stuck(p, atom)
-    if not 0 < p.sum() + atom < math.inf:  # a solver that answers anything
+    made = program.noise()
+    if made is None:
         return None
-    certificate = task.proof(program, costs)
-    mechanism = private_finite(task.privacy, task.area, n, p, atom)
-    return task.bracket(mechanism, certificate, solved, program, "finite support")
+    mechanism = private_finite(task.privacy, task.area, n, *made)
+    return task.bracket(mechanism, task.proof(program, costs), solved, program, "finite support")
 
 
 def _solve_bounded(task: _Task, n: int, every_shift: bool, tolerance: float) -> Bracket | None:
@@ -758,16 +759,14 @@ def _solve_bounded(task: _Task, n: int, every_shift: bool, tolerance: float) -> 
         start = size if every_shift else n
         program.add({s: np.arange(-min((s + start) // 2 + bins, size), size) for s in range(first, n + 1)})
         programs.append((program, program.solve(tolerance, task.deadline)))
-        if not program.primal.size:
+        if not program.primal.any():
             return None
     (relaxed, _), (program, solved) = programs
-    p, atom = program.masses()
-    if task.discrete:
-        p[0], atom = p[0] + atom, 0.0
-    if not 0 < p.sum() + atom < math.inf:  # a solver that answers anything
+    made = program.noise()
+    if made is None:
         return None
     own, other = (task.proof(each, costs) for each in (program, relaxed))
-    mechanism = private_finite(task.privacy, task.area, n, p, atom, bins)
+    mechanism = private_finite(task.privacy, task.area, n, *made, bins)
     return task.bracket(mechanism, own, solved, program, "finite support").proven(other, task.problem)
 
 
@@ -968,8 +967,8 @@ def _refine(task: _Task, run: Run, n: int | None, every_shift: bool, best: Brack
         negligible = large and radius > 6 and _share(task.eps, task.delta, q) < (0.1 if task.discrete else 0.02) * rtol
         small = task.delta <= TINY or negligible
     coarse: LatticeProgram | None = None
-    many = isinstance(task.problem.domain, Integers) and LATTICE < task.width <= WRITTEN and n is None
-    if many and task.delta == 0 and q in (1, 2) and task.eps > FLATTEST:  # the staircase is the optimum: no program
+    written = task.integers and LATTICE < task.width <= WRITTEN and n is None
+    if written and task.delta == 0 and q in (1, 2) and task.eps > FLATTEST:  # the staircase is the optimum: no program
         with contextlib.suppress(ValueError):  # noise that reaches too far
             best = _with_staircase(_closed_form_bracket(task), task, rtol)
             best = best.proven(IntegerStaircaseCertificate.best(task.problem), task.problem)
@@ -985,35 +984,21 @@ def _refine(task: _Task, run: Run, n: int | None, every_shift: bool, best: Brack
         raise ValueError(
             f"n = {n} is not allowed for noise that reaches over {radius:.3g} sensitivities: at most {most}"
         )
-    if (
-        fixed and points >= 24 and not small and not every_shift and not task.loss.bounded
-    ):  # where the support ends is found on a coarser lattice
+    many = points >= 24 and not every_shift and not task.loss.bounded
+    if fixed and many and not small:  # where the support ends is found on a coarser lattice
         rough = _solve_with_slack(task.about(domain=Line()), 12, False, None, 1e-5)
         coarse = rough.program if rough else None
-    while points * 2 * (radius + 2) <= MAX_POINTS and (
-        small or points**2 * radius < (2.5 if task.narrow else 2) * MAX_ROWS
-    ):
+    rows = (2.5 if task.narrow else 2) * MAX_ROWS
+    while points * 2 * (radius + 2) <= MAX_POINTS and (small or points**2 * radius < rows):
         run.progress(f"{points} lattice points per sensitivity", *((best.lower, best.value) if best else ()))
         if small and not task.loss.assumptions:
-            found, coarse = _solve_geometric(task, points), None
+            found = _solve_geometric(task, points)
         else:
             tolerance = 1e-9 if points == fits else min(1e-4, 0.02 * rtol)
-            if task.loss.bounded:  # where delta is small, there is nothing to be had from it far out
-                found, coarse = (
-                    _solve_geometric(task, points) if task.eps > FLATTEST and not every_shift else None,
-                    None,
-                )
-                if found is None or found.gap > AIM * rtol:
-                    slack = _solve_bounded(task, points, every_shift, tolerance)
-                    found = slack.better(found) if slack else found
-            else:
-                found = _solve_with_slack(task, points, every_shift, coarse, tolerance)
-                coarse = found.program if found else None
-            if found and task.slow and task.eps > 0 and not task.loss.bounded:
-                tailed = _solve_geometric(task, points)
-                found = tailed.better(found) if tailed else found
+            found = _solve_any(task, points, every_shift, coarse, tolerance, AIM * rtol)
         if found is None:
             break
+        coarse = None if found.program.geometric or task.loss.bounded else found.program
         if small and task.delta > 0 and best is not None and found.gap > 0.9 * best.gap:
             small = False  # what delta saves is not negligible after all
         best = found.better(best)
@@ -1039,20 +1024,13 @@ def _refine(task: _Task, run: Run, n: int | None, every_shift: bool, best: Brack
         used, most = points, (2 if task.narrow else 6) * points
         points = task.allowed(min(max(goal, points + 1), most), best.value)
         if task.jumps:  # as far as it goes
-            points = min(
-                points, int(MAX_POINTS / (radius + 2) / 2), points if small else int(math.sqrt(1.9 * MAX_ROWS / radius))
-            )
+            most = points if small else int(math.sqrt(1.9 * MAX_ROWS / radius))
+            points = min(points, int(MAX_POINTS / (radius + 2) / 2), most)
         if points <= used or points > (FINEST if task.jumps and small else 640 if task.narrow else 400):
             break
-    if (
-        task.discrete
-        and q is not None
-        and task.delta > 0
-        and best is not None
-        and best.gap > rtol
-        and task.eps > FLATTEST
-    ):
-        tailed = _solve_geometric(task, points)  # small masses far out are precise there
+    faint = task.discrete and q is not None and task.delta > 0 and task.eps > FLATTEST
+    if faint and best is not None and best.gap > rtol:  # small masses far out are precise there
+        tailed = _solve_geometric(task, points)
         best = tailed.better(best) if tailed else best
     if best is None:
         best = _closed_form_bracket(task)
@@ -1063,6 +1041,20 @@ def _refine(task: _Task, run: Run, n: int | None, every_shift: bool, best: Brack
     if task.eps > FLATTEST and q in (1, 2) and n is None:
         best = _with_staircase(best, task, rtol)
     return best
+
+
+def _solve_any(
+    task: _Task, n: int, every_shift: bool, coarse: LatticeProgram | None, tolerance: float, enough: float
+) -> Bracket | None:
+    """The better of noise that ends and of noise with a geometric tail, where either may be."""
+    if not task.loss.bounded:
+        ended = _solve_with_slack(task, n, every_shift, coarse, tolerance)
+        return ended.better(_solve_geometric(task, n)) if ended and task.slow and task.eps > 0 else ended
+    tailed = _solve_geometric(task, n) if task.eps > FLATTEST and not every_shift else None
+    if tailed is not None and tailed.gap <= enough:  # where delta is small, there is nothing to be had from it far out
+        return tailed
+    ended = _solve_bounded(task, n, every_shift, tolerance)
+    return ended.better(tailed) if ended else tailed
 
 
 def _narrow(task: _Task, rtol: float) -> Bracket:
@@ -1088,7 +1080,7 @@ def _with_staircase(best: Bracket, task: _Task, rtol: float) -> Bracket:
     finer than any such lattice: then it is noise of its own kind.
     """
     pure = replace(task.problem, privacy=replace(task.privacy, delta=0.0))
-    integers = isinstance(task.problem.domain, Integers)
+    integers = task.integers
     certificate = (IntegerStaircaseCertificate if integers else StaircaseCertificate).best(pure)
     step = certificate.first_step(pure)
     #: No less has any mixture of noise that needs no delta and a mass of delta at 0.
@@ -1099,7 +1091,7 @@ def _with_staircase(best: Bracket, task: _Task, rtol: float) -> Bracket:
         shares = {StaircaseCertificate.best(line).first_step(line), min(1 / task.width, 1.0)}
     peaked = [] if task.discrete else [noise for share in sorted(shares) for noise in noise_of(on_line, share)]
     for cut in [noise for noise in peaked if noise.cut]:
-        best = _with_peak(best, task, cut)
+        best = _with_noise(best, task, cut, TIE)
     cells = np.arange(1, 500)
     halves = np.maximum(np.rint(step * cells - 0.5), 0.0)
     misses = np.abs((halves + 0.5) / cells - step)
@@ -1111,27 +1103,23 @@ def _with_staircase(best: Bracket, task: _Task, rtol: float) -> Bracket:
         if 0 < task.delta < 0.9:  # the staircase needs no delta: an atom at 0 may spend all of it
             delta = Fraction(task.privacy.delta)
             mechanism = replace(mechanism, atom=int(mechanism.total * delta / (1 - delta)))
-        noise, value = task.sent(mechanism)
-        if value < best.value:
-            best = replace(best, mechanism=noise, value=value)
+        best = _with_noise(best, task, mechanism)
     if least < best.value and integers and task.width <= WRITTEN and task.delta < 1 - 2.0**-20:
         n = int(task.width)
         for k in range(max(int(step * n) - 1, 0), min(int(step * n) + 2, n - 1)):
             made = integer_staircase(task.privacy, n, k)
             delta = Fraction(task.privacy.delta)
             more = int(made.total * delta / (1 - delta))  # mixed in at 0
-            made = replace(made, weights=(made.weights[0] + more, *made.weights[1:]))
-            if (value := made.enclose_loss(task.loss)[1]) < best.value:
-                best = replace(best, mechanism=made, value=value)
+            best = _with_noise(best, task, replace(made, weights=(made.weights[0] + more, *made.weights[1:])))
     for whole in [noise for noise in peaked if not noise.cut and least < (1 - TIE) * best.value]:
-        best = _with_peak(best, task, whole)
+        best = _with_noise(best, task, whole, TIE)
     return best.proven(certificate, task.problem) if task.delta == 0 and not (integers and best.gap <= rtol) else best
 
 
-def _with_peak(best: Bracket, task: _Task, peaked: LatticeStaircase) -> Bracket:
-    """The bracket with this noise, if it is better by more than a tie."""
-    noise, value = task.sent(peaked)
-    return replace(best, mechanism=noise, value=value) if value < (1 - TIE) * best.value else best
+def _with_noise(best: Bracket, task: _Task, made: AdditiveMechanism | LatticeStaircase, tie: float = 0.0) -> Bracket:
+    """The bracket with this noise, if it is better by more than this share."""
+    noise, value = task.sent(made)
+    return replace(best, mechanism=noise, value=value) if value < (1 - tie) * best.value else best
 
 
 def _share(eps: float, delta: float, q: float) -> float:
