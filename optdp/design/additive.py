@@ -44,7 +44,7 @@ from optdp.certificates.spike import SpikeCertificate
 from optdp.certificates.staircase import IntegerStaircaseCertificate, StaircaseCertificate
 from optdp.certificates.tails import TailsCertificate
 from optdp.design import additive_lattice, additive_narrow
-from optdp.design.additive_lattice import BITS, Bracket, LatticeTask, as_weights, private_geometric
+from optdp.design.additive_lattice import BITS, Bracket, LatticeTask, as_weights, cut_off, private_geometric
 from optdp.design.progress import ProgressLike
 from optdp.design.registry import Run, register, solve
 from optdp.exact import enclosures, require
@@ -615,7 +615,7 @@ def private_finite(
     # Private with room to spare: a Laplacian with as long a tail, or one that is truncated, for half of delta.
     count = p.size + n if tail else int((truncated_radius(eps, delta / 2) + 2) * n) + 2
     reference = np.exp(-eps * (1 - 1e-9 * (not tail)) / n * np.arange(count))
-    reference = reference if tail else _cut(reference, 0.49 * delta, n, bins)
+    reference = reference if tail else cut_off(reference, 0.49 * delta, n, bins)
     reference[count - n :] /= -math.expm1(-eps) if tail else 1.0
     wide = np.zeros(max(p.size + rest.size, reference.size))
     wide[: reference.size] = reference / (2 * reference.sum() - (not bins) * reference[0])
@@ -649,14 +649,6 @@ def integer_staircase(privacy: ApproxDP, n: int, k: int) -> AdditiveMechanism:
     second += second >> 50  # whichever enclosure of e^eps is used
     tail = -(-second * LIMB // (LIMB - decay))
     return AdditiveMechanism(Integers(), n, n, (first,) * (k + 1), 0, (tail,) * n, decay, privacy.eps)
-
-
-def _cut(p: np.ndarray, delta: float, n: int, bins: bool = False) -> np.ndarray:
-    """Masses cut off as early as delta allows: the last n of what is left have a share of at most delta."""
-    sums = np.cumsum(p)
-    edge = sums - np.concatenate([np.zeros(n), sums[:-n]])
-    fits = np.flatnonzero(edge[n:] <= delta * (1 - 1e-12) * (2 * sums[n:] - (not bins) * p[0])) + n
-    return p[: int(fits[0]) + 1] if fits.size else p
 
 
 def _solve_geometric(task: _Task, n: int) -> Bracket | None:
@@ -700,7 +692,7 @@ def _with_tail(task: _Task, n: int, p: np.ndarray) -> AdditiveMechanism:
     periods = np.arange(1, int(truncated_radius(task.eps, task.delta)) + 5)  # of the tail, written out
     written = np.concatenate([p, (p[-n:] * np.exp(-task.eps * periods)[:, None]).ravel()])
     try:
-        cut = private_finite(task.privacy, task.area, n, _cut(written, task.delta, n, bins), bins=bins)
+        cut = private_finite(task.privacy, task.area, n, cut_off(written, task.delta, n, bins), bins=bins)
     except ArithmeticError:  # delta is below the resolution of the weights: the tail stays
         return mechanism
     return cut if cut.enclose_loss(task.loss)[1] <= mechanism.enclose_loss(task.loss)[1] else mechanism
@@ -853,9 +845,8 @@ def solve_additive(
         def trial(privacy: Privacy, gap: float, gaussian: bool = True) -> Solution:
             left = max((deadline - time.perf_counter()) / 2, 0.02 * time_limit)  # more of them may be needed
             one = additive_noise(privacy, loss, discrete)
-            own: dict[str, Any] = (
-                {"gaussian": gaussian} if isinstance(privacy, GDP) and isinstance(one.objective, WorstCase) else {}
-            )
+            choice = isinstance(privacy, GDP) and isinstance(one.objective, WorstCase)
+            own: dict[str, Any] = {"gaussian": gaussian} if choice else {}
             return solve(one, gap, left, method, solver, progress, n=n, **own)
 
         return solve_releases(eps, delta, releases, sensitivity, accounting, trial, rtol, deadline)
@@ -1165,7 +1156,7 @@ def _closed_form_bracket(task: _Task) -> Bracket:
             + (", or scale the data to a smaller sensitivity" if n > 1 else "")
         )
     if delta > TINY:
-        masses = _cut(np.exp(-eps / n * np.arange(math.ceil(radius * n) + 3 * n)), delta, n)
+        masses = cut_off(np.exp(-eps / n * np.arange(math.ceil(radius * n) + 3 * n)), delta, n)
         mechanism = private_finite(task.privacy, task.area, n, masses)
     else:
         mechanism = private_geometric(task.privacy, task.area, n, np.exp(-eps / n * np.arange(2 * n)))

@@ -38,18 +38,10 @@ import numpy as np
 from optdp.certificates.additive import AdditiveCertificate, Multiplier
 from optdp.certificates.base import Refusal
 from optdp.certificates.half_lines import HalfLinesCertificate
+from optdp.design import additive_lattice
 from optdp.design.additive import MAX_POINTS
 from optdp.design.additive_graded import DULL, Mesh, Relaxation, broken_sets, peaks, spaced
-from optdp.design.additive_lattice import (
-    Bracket,
-    LatticeTask,
-    aligned,
-    as_weights,
-    pairs_of,
-    private_geometric,
-    refused,
-    sized,
-)
+from optdp.design.additive_lattice import Bracket, LatticeTask, as_weights, cut_off, pairs_of, private_geometric
 from optdp.design.registry import Run, register
 from optdp.exact import require, work
 from optdp.mechanisms.additive import AdditiveMechanism
@@ -170,9 +162,10 @@ class Cut:
     eps: float
     delta: float
 
-    def finer(self) -> Cut:
-        """About the same set on a lattice twice as fine."""
-        return replace(self, ends=tuple(2 * e for e in self.ends), shift=2 * self.shift)
+    def finer(self, times: float) -> Cut:
+        """About the same set on a lattice so many times as fine: what begins at k has all mass beyond k - 1/2."""
+        ends = tuple(round(times * (e - 0.5) + 0.5) for e in self.ends)
+        return replace(self, ends=ends, shift=round(times * self.shift))
 
     @property
     def key(self) -> tuple[tuple[int, ...], int, int]:
@@ -400,10 +393,8 @@ class TailProgram:
 
     def active(self) -> list[tuple[float, Cut]]:
         """(multiplier, cut) of the rows that hold with equality and cost something."""
-        dual = (
-            np.maximum(-self.dual[self.base : self.base + len(self.cuts)], 0.0)
-            / self.norms[: self.dual.size - self.base]
-        )
+        count = min(self.dual.size - self.base, len(self.cuts))
+        dual = np.maximum(-self.dual[self.base : self.base + count], 0.0) / self.norms[:count]
         most = float(dual.max(initial=0.0))
         return [(float(v), cut) for v, cut in zip(dual, self.cuts, strict=False) if v > 1e-13 * most]
 
@@ -613,22 +604,12 @@ class _Task(LatticeTask):
         if program.fall:  # slowly down to where the other pairs' deltas leave room, then as fast as the tail falls
             steep, least = -math.log(program.fall), min((float(d) for _, d in self.pairs if d > 0), default=1.0)
             far = min(math.log(2 / least) / eps, program.size / n - 1) if least < 1 and eps > 0 else 0.0
-            return np.append(
-                np.exp(-np.minimum(eps, steep) * np.minimum(k / n, far) - steep * np.maximum(k / n - far, 0.0)) / 2, 0.0
-            )
+            falls = min(eps, steep) * np.minimum(k / n, far) + steep * np.maximum(k / n - far, 0.0)
+            return np.append(np.exp(-falls) / 2, 0.0)
         end = max(1e-9, CORE / 2 * min(float(d) for _, d in self.pairs))
-        rate = eps / n
-        masses = np.exp(-rate * np.arange(program.size + 1))
-        masses /= masses[0] + 2 * masses[1:].sum()
-        # Cut where the last n masses are a share of at most `end`.
-        last = np.convolve(masses, np.ones(n))[: masses.size]
-        inside = (
-            int(np.argmax(last <= end * (1 - 2 * (masses.sum() - np.cumsum(masses)))))
-            if (last <= end).any()
-            else masses.size - 1
-        )
-        masses[inside + 1 :] = 0.0
-        masses /= masses[0] + 2 * masses[1:].sum()
+        masses = np.zeros(program.size + 1)
+        kept = cut_off(np.exp(-eps / n * np.arange(masses.size)), end, n)
+        masses[: kept.size] = kept / (2 * kept.sum() - kept[0])
         return np.append(masses[::-1].cumsum()[::-1][1:], 0.0)
 
     def known(self, noise: bool) -> Bracket:
@@ -660,7 +641,7 @@ class _Task(LatticeTask):
 def _bracket(task: _Task, n: int, coarse: TailProgram | None, share: float) -> Bracket | None:
     """Both sides on one lattice; None if no noise there was proven to keep the notion."""
     tolerance, slack, radius = BROKEN, 5 * BROKEN, task.radius
-    cuts = [cut.finer() for _, cut in coarse.active()] if coarse else []
+    cuts = [cut.finer(2) for _, cut in coarse.active()] if coarse else []
     for _ in range(5):
         size = 2 * coarse.size if coarse else math.ceil(radius * n) + n
         program = task.program(n, size, slack)
@@ -673,17 +654,10 @@ def _bracket(task: _Task, n: int, coarse: TailProgram | None, share: float) -> B
         shrunk = {} if task.gaussian else dict(zip(program.curve.eps.tolist(), (e for e, _ in task.pairs), strict=True))  # type: ignore[attr-defined]
         multipliers = _multipliers(program, {**exact, **shrunk})
         steep = sum(math.expm1(float(m.eps)) * m.rest for m in multipliers) / 2  # type: ignore[arg-type, misc]
-        if (
-            not program.fall
-            and not task.beyond
-            and solved
-            and program.costs[-1] < (_level(program) + steep)
-            and radius < 40 * task.radius + 40
-        ):
-            radius, coarse = (
-                1.3 * size / n + 0.5,
-                None,
-            )  # too short a support: multipliers beyond it would not be feasible
+        ends = not program.fall and not task.beyond and radius < 40 * task.radius + 40
+        if ends and solved and program.costs[-1] < _level(program) + steep:
+            # Too short a support: multipliers beyond it would not be feasible.
+            radius, coarse = 1.3 * size / n + 0.5, None
             continue
         if task.beyond:
             relaxed = task.program(n, size, 0.0, free=True)
@@ -696,9 +670,8 @@ def _bracket(task: _Task, n: int, coarse: TailProgram | None, share: float) -> B
         mechanism = task.mechanism(program)
         if mechanism.admitted(task.privacy):
             value = mechanism.enclose_loss(task.loss, sent=True)[1]
-            return Bracket(
-                mechanism, value, certificate, min(certificate.bound(task.problem).value, value), program, solved
-            )
+            lower = min(certificate.bound(task.problem).value, value)
+            return Bracket(mechanism, value, certificate, lower, program, solved)
         if not solved:
             return None
         slack, coarse, cuts = 10 * slack, None, [cut for _, cut in program.active()]
@@ -727,12 +700,7 @@ def _refined(
     few = (apart % fine == 0) | (np.arange(apart.size) % 8 == 0)
     program.compare([apart[few], apart[~few]])
     r = n / coarse.n
-    program.add(
-        [
-            Cut(tuple(round(r * (e - 0.5) + 0.5) for e in cut.ends), round(r * cut.shift), cut.eps, cut.delta)
-            for _, cut in coarse.active()
-        ]
-    )
+    program.add([cut.finer(r) for _, cut in coarse.active()])
     # The old noise is a point of the new program where its cells are kept; else it is drawn out until it keeps the curve.
     line, m, _ = coarse.line(coarse.inner)
     for wider in (0.0, *(2.0**j for j in range(-14, 0))):
@@ -805,7 +773,7 @@ def _level(program: TailProgram) -> float:
 
 def accepts(problem: Problem) -> str | None:
     """Additive noise on the line or the integers under Gaussian DP or several pairs (eps, delta)."""
-    return refused(problem, GDP | Profile | Curve, "GDP, Profile or Curve")
+    return additive_lattice.refused(problem, GDP | Profile | Curve, "GDP, Profile or Curve")
 
 
 def design(run: Run, *, n: int | None = None, gaussian: bool = True) -> Solution:
@@ -814,7 +782,7 @@ def design(run: Run, *, n: int | None = None, gaussian: bool = True) -> Solution
     if n is not None:
         n = require.integer("n", n, low=1, high=10_000)
     problem = run.problem
-    sized(problem)
+    additive_lattice.sized(problem)
     privacy: Any = problem.privacy
     # The design of one pair is the faster one; at delta = 0 its proof is for that notion alone.
     if isinstance(privacy, Profile) and len(privacy.pairs) == 1 and privacy.pairs[0][1] > 0:  # type: ignore[operator]
@@ -879,10 +847,10 @@ def _sizes(task: _Task, points: int) -> Iterator[int]:
             yield points
             points *= 2
         return
-    off, tried = Fraction(task.loss.steps, 2), [aligned(points, task.jumps, task.loss.steps)]
+    off, tried = Fraction(task.loss.steps, 2), [additive_lattice.aligned(points, task.jumps, task.loss.steps)]
     while tried[-1] < JUMPY:
         yield tried[-1]
-        tried.append(aligned(2 * tried[-1], task.jumps, task.loss.steps))
+        tried.append(additive_lattice.aligned(2 * tried[-1], task.jumps, task.loss.steps))
     yield tried[-1]
     apart = {n: max((off - b * n) % 1 for b in task.jumps) / n for n in range(2, JUMPY + 1)}
     yield from [n for n in sorted(apart, key=apart.__getitem__) if n not in tried][:LATTICES]

@@ -21,18 +21,8 @@ import numpy as np
 
 from optdp.certificates.base import Refusal
 from optdp.certificates.divergence import DivergenceCertificate
-from optdp.design import additive_narrow, additive_peak
-from optdp.design.additive_lattice import (
-    JUMPY,
-    Bracket,
-    LatticeTask,
-    aligned,
-    as_weights,
-    coarsest,
-    moved_in,
-    refused,
-    sized,
-)
+from optdp.design import additive_lattice, additive_narrow, additive_peak
+from optdp.design.additive_lattice import JUMPY, Bracket, LatticeTask, as_weights
 from optdp.design.registry import Run, register
 from optdp.exact import require
 from optdp.exact.numbers import Number
@@ -96,8 +86,8 @@ class _Task(LatticeTask):
 
     def aligned(self, points: int) -> int:
         """Points per sensitivity near `points` that suit the jumps."""
-        fits = coarsest(self.jumps) if self.loss.steps else None
-        return fits or (aligned(points, self.jumps, self.loss.steps) if self.jumps else points)
+        fits = additive_lattice.coarsest(self.jumps) if self.loss.steps else None
+        return fits or (additive_lattice.aligned(points, self.jumps, self.loss.steps) if self.jumps else points)
 
     def weight(self, n: int, size: int) -> np.ndarray:
         """How many points are at each distance."""
@@ -392,7 +382,7 @@ def _bracket(task: _Task, n: int, deadline: float) -> Bracket | None:
 
 def accepts(problem: Problem) -> str | None:
     """Additive noise on the line or the integers under KL or Renyi differential privacy."""
-    if reason := refused(problem, KL | RDP, "KL or RDP"):
+    if reason := additive_lattice.refused(problem, KL | RDP, "KL or RDP"):
         return reason
     most = WHOLE if isinstance(problem.domain, Integers) else additive_peak.TO
     if isinstance(problem.privacy, RDP) and float(problem.privacy.bound) > most:
@@ -406,7 +396,7 @@ def design(run: Run, *, n: int | None = None) -> Solution:
     if n is not None:
         n = require.integer("n", n, low=1, high=1000)
     problem, deadline = run.problem, run.began + run.time_limit
-    sized(problem)
+    additive_lattice.sized(problem)
     if isinstance(problem.privacy, RDP) and float(problem.privacy.alpha) < NEAR:
         with contextlib.suppress(ValueError):  # the program below says why
             return _near_kl(run, n)
@@ -422,7 +412,7 @@ def design(run: Run, *, n: int | None = None) -> Solution:
         points = max(points, math.ceil(1.5 / peak))
     points = points if fixed else task.aligned(points)
     best: Bracket | None = None
-    near, failed = None if fixed else moved_in(problem), 0
+    near, failed = None if fixed else additive_lattice.moved_in(problem), 0
     if near is not None and (made := _bracket(_Task(near), _Task(near).aligned(1), deadline)) is not None:
         value = made.mechanism.enclose_loss(task.loss, sent=True)[1]
         best = replace(made, value=value, lower=0.0)  # what is proven is about the other loss

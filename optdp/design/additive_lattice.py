@@ -96,12 +96,8 @@ class LatticeTask:
 
     def __init__(self, problem: Problem) -> None:
         privacy: Any = problem.privacy
-        self.problem, self.privacy, self.loss, self.width = (
-            problem,
-            privacy,
-            problem.objective.loss,
-            privacy.sensitivity,
-        )
+        self.problem, self.privacy, self.loss = problem, privacy, problem.objective.loss
+        self.width = privacy.sensitivity
         self.integers = isinstance(problem.domain, Integers)
         #: Where the loss jumps, and from where on it is constant (0 if it is not), in sensitivities.
         self.jumps = jumps_of(self.loss, self.width)
@@ -228,3 +224,11 @@ def sized(problem: Problem) -> None:
     if loss.exponent is not None and not abs(loss.exponent * math.log10(width)) <= 300:
         told = "the loss at the sensitivity must be between 1e-300 and 1e300"
         raise ValueError(f"loss = {loss.name!r}, sensitivity = {width:g} is not allowed: {told}")
+
+
+def cut_off(p: np.ndarray, delta: float, n: int, bins: bool = False) -> np.ndarray:
+    """Masses cut off as early as delta allows: the last n of what is left have a share of at most delta."""
+    sums = np.cumsum(p)
+    edge = sums - np.concatenate([np.zeros(n), sums[:-n]])
+    fits = np.flatnonzero(edge[n:] <= delta * (1 - 1e-12) * (2 * sums[n:] - (not bins) * p[0])) + n
+    return p[: int(fits[0]) + 1] if fits.size else p
