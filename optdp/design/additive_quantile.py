@@ -22,19 +22,17 @@ from fractions import Fraction
 from typing import Any
 
 from optdp.certificates.additive import AdditiveCertificate, on_integers
-from optdp.certificates.base import Certificate
 from optdp.certificates.quantile import QuantileCertificate
 from optdp.design import additive, additive_curve, additive_divergence
-from optdp.design.additive_lattice import pairs_of
+from optdp.design.additive_lattice import Bracket, pairs_of
 from optdp.design.registry import Run, register
 from optdp.exact import enclosures, require
-from optdp.mechanisms.base import Mechanism
 from optdp.problem.domains import Integers
 from optdp.problem.losses import Threshold
 from optdp.problem.objectives import Quantile, WorstCase
 from optdp.problem.privacy import GDP
 from optdp.problem.problem import Problem
-from optdp.solution import Program, Solution
+from optdp.solution import Solution
 
 #: Lattices with more points per sensitivity are not tried, by design, for quantiles of at least a sensitivity, and in proportion
 #: below it, up to LIMIT.
@@ -75,19 +73,15 @@ class _Search:
     #: (distance, log V) with V proven above 1 - level, and attained at most it.
     low: tuple[Fraction, float] | None = None
     high: tuple[Fraction, float] | None = None
-    lower: float = 0.0
-    value: float = math.inf
-    mechanism: Mechanism | None = None
-    certificate: QuantileCertificate | None = None
-    program: Program | None = None
+    best: Bracket = field(
+        default_factory=lambda: Bracket(
+            None, math.inf, QuantileCertificate(0.0, AdditiveCertificate(1, "nodes", ())), 0.0
+        )
+    )
     tried: set[Fraction] = field(default_factory=set)
     #: Where V is too small for its program.
     ceiling: Fraction | None = None
     failure: str = ""
-
-    @property
-    def done(self) -> bool:
-        return math.isfinite(self.value) and self.value - self.lower <= self.run.rtol * self.value
 
     def probe(self, at: Fraction, n: int) -> None:
         """Solve for V there."""
@@ -97,13 +91,10 @@ class _Search:
         if not self.integers and Fraction(limit) == edge:  # noise may have an atom at the end of a cell
             limit = math.nextafter(limit, 0.0)
         problem = _inner(run.problem, limit)
-        left = max(run.left(), 0.1)
-        design = _design(problem)
-        one = replace(
-            run, problem=problem, rtol=min(STEEPER * run.rtol, 0.1), time_limit=left, began=time.perf_counter()
-        )
+        rtol, left = min(STEEPER * run.rtol, 0.1), max(run.left(), 0.1)
+        one = replace(run, problem=problem, rtol=rtol, time_limit=left, began=time.perf_counter())
         try:
-            found = design.design(one, n=None if self.integers else n)
+            found = _design(problem).design(one, n=None if self.integers else n)
         except ValueError as error:
             self.failure = str(error)
             if self.high is None and (self.low is None or at > self.low[0]):
@@ -112,16 +103,15 @@ class _Search:
         most = 1 - Fraction(self.level)
         middle = math.log(max((found.lower_bound + found.value) / 2, 1e-300))
         value = found.mechanism.enclose(run.problem.objective)[1]
-        if value < self.value:
-            self.value, self.mechanism, self.program = value, found.mechanism, found.program
+        if value < self.best.value:
+            self.best = replace(self.best, mechanism=found.mechanism, value=value, program=found.program)
         if Fraction(found.value) <= most and (self.high is None or at < self.high[0]):
             self.high = at, middle
         elif Fraction(found.lower_bound) > most and (self.low is None or at > self.low[0]):
-            self.low, self.certificate = (at, middle), QuantileCertificate(limit, found.certificate)
-            self.lower = self.certificate.bound(run.problem).value
-        elif self.program is None:
-            self.program = found.program
-        run.progress(f"P(|X| > {limit:.6g}), {n} lattice points per sensitivity", self.lower, self.value)
+            self.low, certificate = (at, middle), QuantileCertificate(limit, found.certificate)
+            self.best = replace(self.best, certificate=certificate, lower=certificate.bound(run.problem).value)
+        told = f"P(|X| > {limit:.6g}), {n} lattice points per sensitivity"
+        run.progress(told, self.best.lower, self.best.value)
 
     def next(self, finest: int) -> tuple[Fraction, int] | None:
         """The distance to be tried next, and the lattice."""
@@ -202,25 +192,22 @@ def design(run: Run, *, n: int | None = None) -> Solution:
     most = FINEST[_design(_inner(problem, privacy.sensitivity)).__name__.rsplit(".", 1)[1]]  # type: ignore[attr-defined]
     for _ in range(PROBES):
         small = min(float(search.high[0]) if search.high else 1.0, 1.0)
-        if search.done or run.seconds > run.time_limit:
+        if search.best.gap <= run.rtol or run.seconds > run.time_limit:
             break
         found = search.next(min(math.ceil(most / max(small, 1 / most)), LIMIT) if n is None else n)
         if found is None:
             break
         search.probe(*found)
-    if search.mechanism is None or search.program is None:
-        raise ValueError(
-            search.failure or f"level = {level:g} is not allowed: no noise was found within the time limit"
-        )
-    none: Certificate = AdditiveCertificate(1, "nodes", ())
-    certificate = search.certificate or QuantileCertificate(0.0, none)
-    lower = min(search.lower, search.value)
-    inner = search.program
-    told = replace(
-        inner, seconds=run.seconds, rtol=run.rtol, stopped=run.seconds > run.time_limit,
-        constraints=f"{inner.constraints}; the probability of errors above {len(search.tried)} distances, one after the other",
+    best = search.best
+    if best.mechanism is None:
+        told = f"level = {level:g} is not allowed: no noise was found within the time limit"
+        raise ValueError(search.failure or told)
+    program = replace(
+        best.program, seconds=run.seconds, rtol=run.rtol, stopped=run.seconds > run.time_limit,
+        constraints=f"{best.program.constraints}; the probability of errors above {len(search.tried)} distances, one after the "
+        "other",
     )  # fmt: skip
-    return Solution(problem, search.value, lower, search.mechanism, certificate, told)
+    return Solution(problem, best.value, min(best.lower, best.value), best.mechanism, best.certificate, program)
 
 
 register(
