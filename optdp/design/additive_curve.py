@@ -57,6 +57,8 @@ from optdp.solvers.lp import Highs, LinearProgram, LinearSolver, SolverFailure
 RARE = 1e-6
 #: Rows that are added in a round, at most, and for one shift; rounds.
 MOST, EACH, ROUNDS = 1500, 6, 300
+#: Cuts that have cost nothing for more rounds than this may be dropped.
+IDLE = 4
 #: Columns of the tail have small scales: costs are magnified, so that the solver's tolerance is small beside them.
 MAGNIFY = 2.0**20
 #: How far from private noise to the relaxation's optimum cuts are looked for.
@@ -226,7 +228,7 @@ class TailProgram:
         self.plain = LinearProgram(cost, rows, np.full(self.base, -np.inf), high, upper=upper, name="additive")
         self.session = solver.session(replace(self.plain))
         self.compare([np.arange(1, n + 1)])
-        self.norms = np.zeros(0)
+        self.norms, self.age = np.zeros(0), np.zeros(0, dtype=int)
         self.seen: set[tuple[tuple[int, ...], int, int]] = set()
         self.values, self.dual = np.zeros(at.size + 1), np.zeros(self.base)
         self.objective = math.nan
@@ -273,7 +275,20 @@ class TailProgram:
         self.session.add_rows(matrix, np.full(len(cuts), -np.inf), limit)
         self.cuts += cuts
         self.seen |= {cut.key for cut in cuts}
-        self.norms = np.append(self.norms, norm)
+        self.norms, self.age = np.append(self.norms, norm), np.append(self.age, np.zeros(len(cuts), dtype=int))
+
+    def tidy(self) -> None:
+        """Drop cuts that have not mattered for some rounds, once they are many: they are found again if they do."""
+        idle = self.dual[self.base :] > -1e-14
+        self.age = np.where(idle, self.age + 1, 0)
+        keep = self.age <= IDLE
+        if keep.sum() > len(self.cuts) / 3 or len(self.cuts) < MOST:
+            return
+        kept, ages = [cut for cut, k in zip(self.cuts, keep, strict=True) if k], self.age[keep]
+        self.session, self.cuts, self.seen = self.solver.session(replace(self.plain)), [], set()
+        self.norms, self.age = np.zeros(0), np.zeros(0, dtype=int)
+        self.add(kept)
+        self.age = ages
 
     def line(self, values: np.ndarray) -> tuple[np.ndarray, int, float]:
         """(T_k for k = -m + 1..m, m, atom), the tail written out for two more periods."""
@@ -354,6 +369,7 @@ class TailProgram:
                 return True
             if time.perf_counter() > self.deadline:
                 return False
+            self.tidy()
             self.add(fresh)
         return False
 
