@@ -170,10 +170,6 @@ class LatticeProgram:
         self.cost = self.aim = price * multiplicity * self.scale
         #: The costs of masses that are spread over their cells (that of the atom is 0), where that is to be told apart.
         self.spread: np.ndarray | None = None
-        #: A cost of p_0 that vanishes in the bracket, but makes the atom the better of two equals, for interior points.
-        self.tie = 0.0
-        if atom:
-            self.tie = 1e-7 * float(costs[min(max(round(n * math.exp(-eps / 2)), 1), self.size - 1)] * self.scale[0])
         self.used = method
         # Far out, multipliers are divided by the small scale of their rows: ask the solver for more digits there.
         # Costs in a user's units may be of any size.
@@ -275,7 +271,6 @@ class LatticeProgram:
         self.rounds += 1
         self.used = method
         cost = self.aim * self.magnify
-        cost[0] += self.tie * self.magnify * (method in ("ipm", "structured"))
         self.session.change(slice(self.size), cost=cost)
         if method == "structured" and not self.geometric and self._run_structured(time_limit):
             return True
