@@ -461,10 +461,8 @@ def _solution(run: Run, best: Bracket) -> Solution:
         rows, solver = "the Renyi divergence of the worst pair", "closed form, no solver"
     else:
         size = f"{point.p.size} masses on a lattice of {point.n} points per sensitivity, with geometric tails"
-        rows, solver = (
-            f"divergences at shifts 1..{point.n}",
-            f"Newton's method (optdp), {point.steps} steps on the last lattice",
-        )
+        rows = f"divergences at shifts 1..{point.n}"
+        solver = f"Newton's method (optdp), {point.steps} steps on the last lattice"
     return run.solution(
         best.mechanism, best.certificate, size, rows, solver, (best.lower, best.value), stopped=run.seconds > run.time_limit,
         objective=point.value if point else None, build=_model,

@@ -63,13 +63,12 @@ def design(
         walk = None if method == "grid" else (_goal(target, least, half), step, iterations, seed)
         mechanism, program = _by_search(problem, program, walk)
     else:
-        base = (
-            Quartic(1 - EDGE * Fraction(2) ** min(math.frexp(float(eps))[1] - 1, 0))
-            if isinstance(family.base, str)
-            else family.base
+        base = family.base
+        if isinstance(base, str):
+            base = Quartic(1 - EDGE * Fraction(2) ** min(math.frexp(float(eps))[1] - 1, 0))
+        mechanism = CompositeMechanism.private(
+            eps, share, area, family.activation, base, shift=shift * side, rule=family.rule
         )
-        shapes, shift = (family.activation, base), shift * side
-        mechanism = CompositeMechanism.private(eps, share, area, *shapes, shift=shift, rule=family.rule)
     return run.solution(mechanism, certify(problem, least), **program)
 
 

@@ -72,10 +72,8 @@ def on_radii(
     """A floor on radii, with what it proves and attains; `scale`: about the square of the error that is due to the sphere."""
     domain: Any = run.problem.domain
     reach = math.sqrt(scale)
-    radii, norms = (
-        int(np.clip(each * size / reach, *span))
-        for each, size, span in ((RADII_EACH, 1.15 * length, RADII), (NORMS_EACH, 1.0, LEAST_NORMS))
-    )
+    radii = int(np.clip(RADII_EACH * (1.15 * length) / reach, *RADII))
+    norms = int(np.clip(NORMS_EACH / reach, *LEAST_NORMS))
     found = solve_radial(
         float(run.problem.eps), domain.dim, length, scale, radii=radii, norms=norms, tolerance=min(run.rtol / 10, 1e-4),  # type: ignore[arg-type]
         tell=lambda low, high: run.progress("a floor on radii", low, high),
