@@ -601,7 +601,7 @@ def private_finite(
     rest, decay = np.zeros(0), 0
     if tail:
         p, rest = p[:-n], p[-n:] / -math.expm1(-eps)
-        decay = -(-LIMB * ratio.denominator // ratio.numerator)
+        decay = math.ceil(LIMB / ratio)
     total = atom + (1 + bins) * p[0] + 2 * p[1:].sum() + 2 * rest.sum()
     if not tail:
         used = np.flatnonzero(p > 1e-15 * delta * total / p.size)
@@ -636,13 +636,12 @@ def private_finite(
 def integer_staircase(privacy: ApproxDP, n: int, k: int) -> AdditiveMechanism:
     """The staircase on the integers whose first step ends at k, of at most n - 1: (eps, 0)-private exactly."""
     ratio = enclosures.exp_below(privacy.eps)
-    top, bottom = ratio.numerator, ratio.denominator
-    decay = -(-LIMB * bottom // top)
+    decay = math.ceil(LIMB / ratio)
     total = int((1 << BITS) * (1 - Fraction(privacy.delta)))  # type: ignore[arg-type]  # the rest is mixed in at 0
     first = total // math.ceil(2 * k + 1 + 2 * n / math.expm1(float(privacy.eps)))
-    second = -(-first * bottom // top)
+    second = math.ceil(first / ratio)
     second += second >> 50  # whichever enclosure of e^eps is used
-    tail = -(-second * LIMB // (LIMB - decay))
+    tail = math.ceil(Fraction(second * LIMB, LIMB - decay))
     return AdditiveMechanism(Integers(), n, n, (first,) * (k + 1), 0, (tail,) * n, decay, privacy.eps)
 
 
