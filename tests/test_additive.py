@@ -23,7 +23,8 @@ from optdp.certificates.additive import AdditiveCertificate, Multiplier, geng_vi
 from optdp.certificates.base import Certificate, Refusal
 from optdp.certificates.staircase import StaircaseCertificate
 from optdp.closed_forms import additive as forms
-from optdp.design.additive import private_finite, private_geometric
+from optdp.design.additive import private_finite
+from optdp.design.additive_lattice import private_geometric
 from optdp.exact import enclosures, work
 from optdp.exact.fields import FieldError
 from optdp.mechanisms.additive import AdditiveMechanism

@@ -33,33 +33,30 @@ import contextlib
 import math
 import sys
 import time
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
-from optdp.certificates import additive as proof
 from optdp.certificates.additive import AdditiveCertificate, Multiplier, geng_viswanath
 from optdp.certificates.spike import SpikeCertificate
 from optdp.certificates.staircase import IntegerStaircaseCertificate, StaircaseCertificate
 from optdp.certificates.tails import TailsCertificate
-from optdp.design import additive_narrow
+from optdp.design import additive_lattice, additive_narrow
+from optdp.design.additive_lattice import BITS, Bracket, LatticeTask, as_weights, cut_off, private_geometric
 from optdp.design.progress import ProgressLike
 from optdp.design.registry import Run, register, solve
 from optdp.exact import enclosures, require
 from optdp.exact.numbers import Number
 from optdp.exact.sampling import LIMB
-from optdp.exact.sweep import horner
-from optdp.mechanisms.additive import GRID, TOTAL, AdditiveMechanism, largest_around
+from optdp.mechanisms.additive import GRID, AdditiveMechanism
 from optdp.mechanisms.baselines.noise import truncated_radius
 from optdp.mechanisms.rounded import WIDEST, RoundedNoise
 from optdp.mechanisms.staircase import LatticeStaircase, noise_of
-from optdp.problem.constraints import Unbiased
 from optdp.problem.domains import Integers, Line
 from optdp.problem.families import Additive
-from optdp.problem.losses import CustomLoss, Loss, LossLike, Pieces
+from optdp.problem.losses import CustomLoss, Loss, LossLike
 from optdp.problem.objectives import Objective, WorstCase
 from optdp.problem.privacy import GDP, ApproxDP, Privacy
 from optdp.problem.problem import Problem
@@ -94,9 +91,6 @@ NOTHING, ENDS, ROOM = 1e-9, 24, 1e-6
 FLATTEST = 1e-4
 #: The most points per sensitivity where delta = 0 and the loss jumps.
 FINEST = 1500
-#: Cells that end at all steps of a step function are looked for on lattices up to this many points; as "at" a step counts what is
-#: behind it by less than this share of a cell.
-JUMPY, HARDLY = 48, Fraction(1, 10**9)
 #: Where a loss is bounded noise reaches as far beyond as noise for this share of delta.
 FAR = 1e-3
 #: A delta below this counts as 0 in the lattice program (not in what is guaranteed and proven).
@@ -111,10 +105,6 @@ SPARE = 2e-4
 TIE = 1e-6
 #: Uniform noise: bits of the sensitivity that its grid resolves.
 SHARE = 20
-#: Weights of the mechanism are integers that add up to about 2^BITS.
-BITS = 120
-
-
 #: What the design returns: noise, and the proof of its bound.
 Noise = AdditiveMechanism | LatticeStaircase | RoundedNoise
 Proof = AdditiveCertificate | StaircaseCertificate | SpikeCertificate | TailsCertificate
@@ -180,10 +170,6 @@ class LatticeProgram:
         self.cost = self.aim = price * multiplicity * self.scale
         #: The costs of masses that are spread over their cells (that of the atom is 0), where that is to be told apart.
         self.spread: np.ndarray | None = None
-        #: A cost of p_0 that vanishes in the bracket, but makes the atom the better of two equals, for interior points.
-        self.tie = 0.0
-        if atom:
-            self.tie = 1e-7 * float(costs[min(max(round(n * math.exp(-eps / 2)), 1), self.size - 1)] * self.scale[0])
         self.used = method
         # Far out, multipliers are divided by the small scale of their rows: ask the solver for more digits there.
         # Costs in a user's units may be of any size.
@@ -199,8 +185,7 @@ class LatticeProgram:
         self.where = np.zeros((2, 1), dtype=np.int64)
         self.rounds, self.objective = 0, math.nan
         #: Primal and dual values of the last round that the solver finished.
-        self.primal = np.zeros(0)
-        self.dual = np.zeros(0)
+        self.primal, self.dual = np.zeros(self.size + 1), np.zeros(0)
 
     @property
     def arguments(self) -> tuple[Any, ...]:
@@ -286,7 +271,6 @@ class LatticeProgram:
         self.rounds += 1
         self.used = method
         cost = self.aim * self.magnify
-        cost[0] += self.tie * self.magnify * (method in ("ipm", "structured"))
         self.session.change(slice(self.size), cost=cost)
         if method == "structured" and not self.geometric and self._run_structured(time_limit):
             return True
@@ -322,6 +306,13 @@ class LatticeProgram:
         """(p_0.., atom), nonnegative, as the solver has them."""
         values = self.primal[: self.size + 1]
         return np.maximum(values[:-1], 0.0) * self.scale, max(float(values[-1]), 0.0)
+
+    def noise(self) -> tuple[np.ndarray, float] | None:
+        """The masses and the atom, which is as large as may be; None for a solver that answers anything."""
+        p, atom = self.masses()
+        if not 0 < p.sum() + atom < math.inf:
+            return None
+        return self.stuck(p, atom) if self.atom else (np.append(p[0] + atom, p[1:]), 0.0)
 
     def stuck(self, p: np.ndarray, atom: float) -> tuple[np.ndarray, float]:
         """The same with as much of p_0 in the atom as privacy allows: to the program they cost the same, off the lattice not."""
@@ -368,7 +359,7 @@ class LatticeProgram:
         they are spread; the multipliers stay those of the lattice.
         """
         solved = self._settle(tolerance, deadline)
-        self.objective = float(self.cost @ self.primal[: self.size]) if self.primal.size else math.nan
+        self.objective = float(self.cost @ self.primal[: self.size]) if self.primal.any() else math.nan
         if solved and self.spread is not None and self.used not in ("ipm", "structured"):
             primal, dual, self.aim = self.primal, self.dual, self.spread
             self.primal = self.primal if self._settle(tolerance, deadline) else primal
@@ -456,115 +447,36 @@ def multipliers_of(program: LatticeProgram, costs: np.ndarray) -> list[Multiplie
     return out
 
 
-@dataclass(frozen=True)
-class _Bracket:
-    """One lattice's answer: `lower` is what `certificate` proves, `loss` the one that was used."""
-
-    mechanism: Noise
-    value: float
-    certificate: Proof
-    lower: float
-    loss: Any
-    solved: bool
-    program: LatticeProgram | None
-    kind: str
-
-    @property
-    def gap(self) -> float:
-        return (self.value - self.lower) / self.value if self.value else 0.0
-
-
-def jumps_of(loss: Any, width: float) -> list[Fraction]:
-    """Where the loss jumps, in sensitivities (of many places the first three, but all steps of a step function)."""
-    if loss.polynomials is None:
-        return []
-    kinks = zip(loss.polynomials[0][1:], pairwise(loss.polynomials[1]), strict=True)
-    found = [b / Fraction(width) for b, (r, s) in kinks if horner(r, b) != horner(s, b)]
-    return found if loss.steps else found[:3]
-
-
-def beyond(n: int, jumps: list[Fraction], end: Fraction) -> Fraction:
-    """How far behind a jump its cell ends, in cells, one of which ends at `end`: all but one of it where a float is a little
-    larger than its digits.
-    """
-    return max(((end - b * n) % 1 for b in jumps), default=Fraction(0))
-
-
-def in_bins(n: int, jumps: list[Fraction]) -> bool:
-    """Whether cells between the points of a lattice end nearer behind the jumps than those around the points."""
-    return beyond(n, jumps, Fraction(0)) < beyond(n, jumps, Fraction(1, 2))
-
-
-def coarsest(jumps: list[Fraction]) -> int | None:
-    """The fewest points per sensitivity with cells, around the points or between them, that end at all steps of a step function
-    (or hardly beyond): more are no better. None where more than JUMPY would be needed.
-    """
-    fits = (n for n in range(1, JUMPY + 1) if beyond(n, jumps, Fraction(0 if in_bins(n, jumps) else 1, 2)) < HARDLY)
-    return next(fits, None)
-
-
-def moved_in(problem: Problem) -> Problem | None:
-    """The problem with steps that are just beyond ends of cells, as floats are that are more than their digits, at these
-    ends: of its noise hardly any is between. None where there are no such steps.
-    """
-    loss, width = problem.objective.loss, Fraction(problem.privacy.sensitivity)  # type: ignore[attr-defined]
-    if not loss.steps or isinstance(problem.domain, Integers):
-        return None
-    breaks, rows = loss.polynomials
-    for n in range(1, JUMPY + 1):
-        for end in (Fraction(1, 2), Fraction(0)):
-            off = [(Fraction(1, 2) - beyond(n, [b / width], end)) % 1 - Fraction(1, 2) for b in breaks[1:]]
-            moved = [b - width * max(x, Fraction(0)) / n for b, x in zip(breaks[1:], off, strict=True)]
-            fits = all(a < b for a, b in pairwise([Fraction(0), *moved]))
-            if fits and max(off, default=0) > 0 and max(map(abs, off)) < HARDLY:
-                return replace(problem, objective=WorstCase(Pieces((breaks[0], *moved), rows)))
-    return None
-
-
-def aligned(points: int, jumps: list[Fraction], steps: bool, bins: bool = False) -> int:
-    """Points per sensitivity near `points`, with one of them where the loss jumps, if there are such; for a step function with
-    the end of a cell there, or as little beyond as there is (`bins`: also of cells between points).
-    """
-    ends = [Fraction(steps, 2), *[Fraction(0)] * bins]
-    off = {n: min(beyond(n, jumps, end) for end in ends) for n in range(points, points + points // 3 + 2)}
-    best = min(off, key=lambda n: off[n])
-    return best if steps or off[best] < 1e-9 else points
-
-
-class _Task:
+class _Task(LatticeTask):
     """A problem in the numbers that the search works with; `radius`: about how far the noise reaches, in sensitivities."""
 
     def __init__(self, problem: Problem, deadline: float, method: str, solver: LinearSolver | None) -> None:
-        privacy: Any = problem.privacy
-        self.problem, self.deadline, self.method, self.solver = problem, deadline, method, solver
-        self.privacy, self.loss, integers = privacy, problem.objective.loss, isinstance(problem.domain, Integers)
-        self.eps, self.delta, self.width = float(privacy.eps), float(privacy.delta), privacy.sensitivity
+        super().__init__(problem)
+        self.deadline, self.method, self.solver = deadline, method, solver
+        self.eps, self.delta, q = float(self.privacy.eps), float(self.privacy.delta), self.loss.exponent
         self.radius = truncated_radius(self.eps, self.delta) if self.delta > 0 else 40 / self.eps
-        q = self.loss.exponent
-        #: Whether the lattice is that of the integers; whether they are too many, so that noise of the line is rounded to them.
         #: Where the optimal noise is close to a narrow peak: how wide that is.
         self.peak = additive_narrow.peak(self.eps, int(q)) if q in (1, 2) else 1.0
         narrow = self.peak < NARROW and self.delta > 0
-        large = 2 * self.width * (self.radius + 2) > MAX_POINTS or (
-            self.delta > 0 and self.width**2 * self.radius > 2 * MAX_ROWS
+        #: Whether integers are too many, so that noise of the line is rounded to them.
+        self.rounds = (
+            self.integers and q in (1, 2) and self.width <= WIDEST and (self._large(q) or (narrow and self.width > 1))
         )
-        # What rounding costs is a share of less than FINE of the truncated Laplacian's, or the staircase's loss.
-        reach = self.width * min(self.radius, 1 / self.eps if self.eps else math.inf, 4 * self.peak)
-        large |= self.width > LATTICE and FINE * reach**q > 1 if q in (1, 2) else False
-        self.rounds = integers and (large or (narrow and self.width > 1)) and q in (1, 2) and self.width <= WIDEST
-        self.discrete = integers and not self.rounds
+        self.discrete = self.integers and not self.rounds
         self.narrow = narrow and not self.discrete
-        #: Where the loss jumps, in sensitivities; whether it may grow too slowly to end noise.
-        self.jumps = jumps_of(self.loss, self.width)
+        #: Whether the loss may grow too slowly to end noise.
         self.slow = not self.loss.convex
-        #: From where on the loss is constant, in sensitivities, 0 if it is not.
-        self.beyond = float(self.loss.polynomials[0][-1] / Fraction(self.width)) if self.loss.bounded else 0.0
         #: Where noise is made before it is rounded.
         self.area = Integers() if self.discrete else Line()
 
-    def bins(self, n: int) -> bool:
-        """Whether cells begin where the loss jumps, and are not around these places."""
-        return self.loss.steps and not self.discrete and in_bins(n, self.jumps)
+    def _large(self, q: float) -> bool:
+        """Whether a lattice of all integers is too large, or rounding costs less than a share FINE of the loss of noise."""
+        if 2 * self.width * (self.radius + 2) > MAX_POINTS:
+            return True
+        if self.delta > 0 and self.width**2 * self.radius > 2 * MAX_ROWS:
+            return True
+        reach = self.width * min(self.radius, 1 / self.eps if self.eps else math.inf, 4 * self.peak)
+        return self.width > LATTICE and FINE * reach**q > 1
 
     def proof(self, program: LatticeProgram, costs: np.ndarray) -> AdditiveCertificate:
         """What the multipliers of a program prove."""
@@ -580,7 +492,7 @@ class _Task:
         what rounding to others costs is a small share of the loss, `value`.
         """
         if not self.rounds:
-            return aligned(points, self.jumps, self.loss.steps, bins=not self.discrete)
+            return additive_lattice.aligned(points, self.jumps, self.loss.steps, bins=not self.discrete)
         most = int(self.width)
         points = min(points, most)
         if self.loss.exponent == 2 and value * SPARE > 1 / 12:
@@ -619,11 +531,11 @@ class _Task:
     def bracket(
         self, mechanism: AdditiveMechanism, certificate: Proof, solved: bool = True,
         program: LatticeProgram | None = None, kind: str = "closed form",
-    ) -> _Bracket:  # fmt: skip
+    ) -> Bracket:  # fmt: skip
         """Both sides, each from scratch and rounded outwards."""
         noise, value = self.sent(mechanism)
         lower = min(certificate.bound(self.problem).value, value)
-        return _Bracket(noise, value, certificate, lower, self.loss, solved, program, kind)
+        return Bracket(noise, value, certificate, lower, program, solved, kind, self.loss)
 
     def sent(self, noise: AdditiveMechanism | LatticeStaircase) -> tuple[Noise, float]:
         """Noise for the problem's domain, and its loss."""
@@ -639,13 +551,11 @@ class _Task:
 
     def costs(self, n: int, last: int) -> np.ndarray:
         """Costs of lattice points in floats."""
-        rounding = "bins" if self.bins(n) else "nodes"
-        exact = proof.lattice_costs(self.loss, self.width, n, last, self.discrete or self.rounds, rounding)
-        if not exact.any():
+        costs = super().costs(n, last)
+        if not costs.any():
             told = f"loss = {self.loss.name!r}, sensitivity = {self.width:g} is not allowed"
             raise ValueError(f"{told}: all losses up to {last / n:g} sensitivities are about 0; scale the loss up")
-        unit = 2**proof.SCALE
-        return np.array([c / unit for c in exact.tolist()])
+        return costs
 
     def lattice(self, n: int, costs: np.ndarray, delta: float, **options: Any) -> LatticeProgram:
         """A lattice program of this problem."""
@@ -676,12 +586,6 @@ def _refined_pairs(coarse: LatticeProgram, n: int, size: int) -> dict[int, np.nd
     return pairs
 
 
-def as_weights(p: np.ndarray, total: float) -> list[int]:
-    """p/total in units of 2^-BITS, rounded to integers."""
-    scaled = np.ldexp(p / total, 60)
-    return [int(v) << (BITS - 60) if v >= 2.0**52 else int(float(v) * 2.0 ** (BITS - 60)) for v in scaled]
-
-
 def private_finite(
     privacy: ApproxDP, domain: Line | Integers, n: int, p: np.ndarray, atom: float = 0.0, bins: bool = False,
     tail: bool = False,
@@ -697,7 +601,7 @@ def private_finite(
     rest, decay = np.zeros(0), 0
     if tail:
         p, rest = p[:-n], p[-n:] / -math.expm1(-eps)
-        decay = -(-LIMB * ratio.denominator // ratio.numerator)
+        decay = math.ceil(LIMB / ratio)
     total = atom + (1 + bins) * p[0] + 2 * p[1:].sum() + 2 * rest.sum()
     if not tail:
         used = np.flatnonzero(p > 1e-15 * delta * total / p.size)
@@ -706,7 +610,7 @@ def private_finite(
     # Private with room to spare: a Laplacian with as long a tail, or one that is truncated, for half of delta.
     count = p.size + n if tail else int((truncated_radius(eps, delta / 2) + 2) * n) + 2
     reference = np.exp(-eps * (1 - 1e-9 * (not tail)) / n * np.arange(count))
-    reference = reference if tail else _cut(reference, 0.49 * delta, n, bins)
+    reference = reference if tail else cut_off(reference, 0.49 * delta, n, bins)
     reference[count - n :] /= -math.expm1(-eps) if tail else 1.0
     wide = np.zeros(max(p.size + rest.size, reference.size))
     wide[: reference.size] = reference / (2 * reference.sum() - (not bins) * reference[0])
@@ -729,69 +633,19 @@ def private_finite(
     raise ArithmeticError(f"no exactly private noise was found {where}")
 
 
-def private_geometric(
-    privacy: ApproxDP, domain: Line | Integers, n: int, p: np.ndarray, bins: bool = False
-) -> AdditiveMechanism:
-    """Noise close to the masses p_0, p_1, .., continued by p_(i+n) = p_i/E, that is (eps, 0)-private exactly.
-
-    Every mass is raised, from the centre outwards, to at least 1/R of those up to n places further in, R <= E rational.
-    """
-    ratio = enclosures.exp_below(privacy.eps)
-    top, bottom = ratio.numerator, ratio.denominator
-    decay = -(-LIMB * bottom // top)
-    while True:
-        # Masses in the tail sink to E^-K: keep their relative precision.
-        total = float((1 + bins) * p[0] + 2 * p[1:-n].sum() + 2 * p[-n:].sum() / -math.expm1(-float(privacy.eps)))
-        masses = [max(1, v) for v in as_weights(p, total)]
-        for _ in range(4 + len(masses) // n):
-            changed, bounds = False, largest_around(masses, n)
-            for a in [
-                a
-                for a, (v, most) in enumerate(zip(masses, bounds, strict=True))
-                if (v - (v >> 20)) * top <= most * bottom
-            ]:
-                least = -(-max(masses[max(a - n, 0) : a + n + 1]) * bottom // top)
-                if masses[a] < least:
-                    masses[a], changed = least, True
-            if not changed:
-                break
-        block = masses[-n:]
-        for r in range(n - 2, -1, -1):  # across the period the tail must not rise
-            block[r] = max(block[r], block[r + 1])
-        tail = [-(-w * LIMB // (LIMB - decay)) for w in block]
-        least = -(-tail[0] * bottom // top)
-        tail = [max(t, least) for t in tail]
-        if 2 * (sum(masses[:-n]) + sum(tail)) < TOTAL:
-            break
-        p = np.array(masses, dtype=float) / float(
-            max(masses)
-        )  # raised by so much that they no longer fit: anew from there
-    weights = tuple(masses[:-n])
-    return AdditiveMechanism(domain, privacy.sensitivity, n, weights, 0, tuple(tail), decay, privacy.eps, bins=bins)
-
-
 def integer_staircase(privacy: ApproxDP, n: int, k: int) -> AdditiveMechanism:
     """The staircase on the integers whose first step ends at k, of at most n - 1: (eps, 0)-private exactly."""
     ratio = enclosures.exp_below(privacy.eps)
-    top, bottom = ratio.numerator, ratio.denominator
-    decay = -(-LIMB * bottom // top)
+    decay = math.ceil(LIMB / ratio)
     total = int((1 << BITS) * (1 - Fraction(privacy.delta)))  # type: ignore[arg-type]  # the rest is mixed in at 0
     first = total // math.ceil(2 * k + 1 + 2 * n / math.expm1(float(privacy.eps)))
-    second = -(-first * bottom // top)
+    second = math.ceil(first / ratio)
     second += second >> 50  # whichever enclosure of e^eps is used
-    tail = -(-second * LIMB // (LIMB - decay))
+    tail = math.ceil(Fraction(second * LIMB, LIMB - decay))
     return AdditiveMechanism(Integers(), n, n, (first,) * (k + 1), 0, (tail,) * n, decay, privacy.eps)
 
 
-def _cut(p: np.ndarray, delta: float, n: int, bins: bool = False) -> np.ndarray:
-    """Masses cut off as early as delta allows: the last n of what is left have a share of at most delta."""
-    sums = np.cumsum(p)
-    edge = sums - np.concatenate([np.zeros(n), sums[:-n]])
-    fits = np.flatnonzero(edge[n:] <= delta * (1 - 1e-12) * (2 * sums[n:] - (not bins) * p[0])) + n
-    return p[: int(fits[0]) + 1] if fits.size else p
-
-
-def _solve_geometric(task: _Task, n: int) -> _Bracket | None:
+def _solve_geometric(task: _Task, n: int) -> Bracket | None:
     """delta = 0, or so small that the noise is the staircase cut off where delta allows; or a loss that is constant far out,
     where noise need not end, and delta is of use further in.
     """
@@ -806,7 +660,7 @@ def _solve_geometric(task: _Task, n: int) -> _Bracket | None:
     others = {s: np.arange(-s, n) if n <= COARSE else np.array([-s, 0]) for s in range(1, n)}
     program.add({n: np.arange(-(n // 2) - program.bins, start)} | others)
     solved = program.solve(1e-9 if delta == 0 or loose else 1e-5, task.deadline)
-    if not program.primal.size:
+    if not program.primal.any():
         return None
     p, atom = program.masses()
     if not 0 < p.sum() < math.inf:  # a solver that answers anything
@@ -832,7 +686,7 @@ def _with_tail(task: _Task, n: int, p: np.ndarray) -> AdditiveMechanism:
     periods = np.arange(1, int(truncated_radius(task.eps, task.delta)) + 5)  # of the tail, written out
     written = np.concatenate([p, (p[-n:] * np.exp(-task.eps * periods)[:, None]).ravel()])
     try:
-        cut = private_finite(task.privacy, task.area, n, _cut(written, task.delta, n, bins), bins=bins)
+        cut = private_finite(task.privacy, task.area, n, cut_off(written, task.delta, n, bins), bins=bins)
     except ArithmeticError:  # delta is below the resolution of the weights: the tail stays
         return mechanism
     return cut if cut.enclose_loss(task.loss)[1] <= mechanism.enclose_loss(task.loss)[1] else mechanism
@@ -840,7 +694,7 @@ def _with_tail(task: _Task, n: int, p: np.ndarray) -> AdditiveMechanism:
 
 def _solve_with_slack(
     task: _Task, n: int, every_shift: bool, coarse: LatticeProgram | None, tolerance: float
-) -> _Bracket | None:
+) -> Bracket | None:
     """delta > 0. `coarse`: the program of a coarser lattice, for its rows and support."""
     eps, delta = task.eps, task.delta
     plain, peak = truncated_radius(eps, delta), task.peak
@@ -862,7 +716,7 @@ def _solve_with_slack(
             pairs = {s: np.arange(-(s + n) // 2, size) for s in range(first, n + 1)}
         program.add(pairs)
         solved = program.solve(tolerance, task.deadline)
-        if not program.primal.size:
+        if not program.primal.any():
             return None
         if task.narrow:
             break
@@ -871,19 +725,14 @@ def _solve_with_slack(
         if not solved or costs[-1] >= needed * (1 - 0.02 * tolerance) or radius > 4 * plain + 40 or task.slow:
             break  # what it costs far out need not be a reason to end there: the bound is that of a geometric tail
         radius = radius * 1.15 + 0.25
-    p, atom = program.masses()
-    if task.discrete:
-        p[0], atom = p[0] + atom, 0.0
-    else:
-        p, atom = program.stuck(p, atom)
-    if not 0 < p.sum() + atom < math.inf:  # a solver that answers anything
+    made = program.noise()
+    if made is None:
         return None
-    certificate = task.proof(program, costs)
-    mechanism = private_finite(task.privacy, task.area, n, p, atom)
-    return task.bracket(mechanism, certificate, solved, program, "finite support")
+    mechanism = private_finite(task.privacy, task.area, n, *made)
+    return task.bracket(mechanism, task.proof(program, costs), solved, program, "finite support")
 
 
-def _solve_bounded(task: _Task, n: int, every_shift: bool, tolerance: float) -> _Bracket | None:
+def _solve_bounded(task: _Task, n: int, every_shift: bool, tolerance: float) -> Bracket | None:
     """delta > 0, and a loss that is constant from some distance on: noise may reach as far beyond it as is of use.
 
     The multipliers are those of a relaxation, without rows for pairs that are further out, or (eps = 0) of the program itself.
@@ -896,28 +745,26 @@ def _solve_bounded(task: _Task, n: int, every_shift: bool, tolerance: float) -> 
         start = size if every_shift else n
         program.add({s: np.arange(-min((s + start) // 2 + bins, size), size) for s in range(first, n + 1)})
         programs.append((program, program.solve(tolerance, task.deadline)))
-        if not program.primal.size:
+        if not program.primal.any():
             return None
     (relaxed, _), (program, solved) = programs
-    p, atom = program.masses()
-    if task.discrete:
-        p[0], atom = p[0] + atom, 0.0
-    if not 0 < p.sum() + atom < math.inf:  # a solver that answers anything
+    made = program.noise()
+    if made is None:
         return None
     own, other = (task.proof(each, costs) for each in (program, relaxed))
-    mechanism = private_finite(task.privacy, task.area, n, p, atom, bins)
-    return _proven(task.bracket(mechanism, own, solved, program, "finite support"), task, other)
+    mechanism = private_finite(task.privacy, task.area, n, *made, bins)
+    return task.bracket(mechanism, own, solved, program, "finite support").proven(other, task.problem)
 
 
-def _ending(task: _Task, best: _Bracket) -> _Bracket:
+def _ending(task: _Task, best: Bracket) -> Bracket:
     """The bracket with noise that ends before the first step, if there is such for a delta that is a little smaller: with
     cells that end at the step, what is sent may lie just beyond it.
     """
     place = max(Fraction(math.ceil(2 * n * task.jumps[0]) - 1, 2 * n) for n in range(1, ENDS + 1))
-    n = coarsest([place])
+    n = additive_lattice.coarsest([place])
     if not place or not n:
         return best
-    bins, delta = in_bins(n, [place]), task.delta * (1 - ROOM)
+    bins, delta = additive_lattice.in_bins(n, [place]), task.delta * (1 - ROOM)
     size = math.ceil(n * place)
     options: dict[str, Any] = {"bins": bins, "method": task.method, "solver": task.solver}
     program = LatticeProgram(task.eps, delta, n, np.zeros(size), **options)
@@ -992,9 +839,8 @@ def solve_additive(
         def trial(privacy: Privacy, gap: float, gaussian: bool = True) -> Solution:
             left = max((deadline - time.perf_counter()) / 2, 0.02 * time_limit)  # more of them may be needed
             one = additive_noise(privacy, loss, discrete)
-            own: dict[str, Any] = (
-                {"gaussian": gaussian} if isinstance(privacy, GDP) and isinstance(one.objective, WorstCase) else {}
-            )
+            choice = isinstance(privacy, GDP) and isinstance(one.objective, WorstCase)
+            own: dict[str, Any] = {"gaussian": gaussian} if choice else {}
             return solve(one, gap, left, method, solver, progress, n=n, **own)
 
         return solve_releases(eps, delta, releases, sensitivity, accounting, trial, rtol, deadline)
@@ -1021,28 +867,9 @@ def additive_noise(privacy: Privacy, loss: LossLike | Objective, discrete: bool)
     return Problem(privacy, Integers() if discrete else Line(), objective, Additive())
 
 
-def sized(problem: Problem) -> None:
-    """**Raises** ValueError where the loss of noise as large as the sensitivity is out of the range of floats."""
-    loss, privacy = problem.objective.loss, problem.privacy
-    width: float = privacy.sensitivity  # type: ignore[attr-defined]
-    if loss.exponent is not None and not abs(loss.exponent * math.log10(width)) <= 300:
-        told = "the loss at the sensitivity must be between 1e-300 and 1e300"
-        raise ValueError(f"loss = {loss.name!r}, sensitivity = {width:g} is not allowed: {told}")
-
-
 def accepts(problem: Problem) -> str | None:
     """Additive noise on the line or the integers under (eps, delta)-differential privacy."""
-    if reason := proof.not_additive(problem):
-        return reason
-    if not isinstance(problem.objective, WorstCase):
-        return "the objective must be a worst case"
-    loss, privacy = problem.objective.loss, problem.privacy
-    if loss.assumptions and not loss.convex:
-        return "a function must be declared convex: optdp.CustomLoss(function, shape='convex')"
-    if loss.assumptions and privacy.delta == 0:  # type: ignore[attr-defined]
-        return "with delta = 0 noise is unbounded, and a function is known on a bounded range only"
-    others = [c for c in problem.constraints if not isinstance(c, Unbiased)]
-    return "constraints must be empty, or Unbiased() (the noise is symmetric)" if others else None
+    return additive_lattice.refused(problem, ApproxDP, "ApproxDP")
 
 
 def design(run: Run, *, n: int | None = None, every_shift: bool = False) -> Solution:
@@ -1054,11 +881,11 @@ def design(run: Run, *, n: int | None = None, every_shift: bool = False) -> Solu
         raise ValueError(f"n = {n} is not allowed on the integers: it must be at most the sensitivity")
     if solver is not None and method != "auto":
         raise ValueError(f"method = {method!r} is not allowed with a solver object: choose one of them")
-    sized(run.problem)
+    additive_lattice.sized(run.problem)
     task = _Task(run.problem, run.began + run.time_limit, method, solver)
     if task.delta > 0:
         task = task.on(task.radius + 4)  # refuses a function that is not convex there
-    near, best = None if n else moved_in(run.problem), None
+    near, best = None if n else additive_lattice.moved_in(run.problem), None
     if near is not None:
         best = _refine(_Task(near, task.deadline, method, solver), run, None, every_shift)
         assert isinstance(best.mechanism, AdditiveMechanism)
@@ -1083,7 +910,7 @@ register(
 )  # fmt: skip
 
 
-def _program(best: _Bracket, task: _Task, run: Run) -> Program:
+def _program(best: Bracket, task: _Task, run: Run) -> Program:
     lattice, seconds = best.program, run.seconds
     if lattice is None:
         lattice = _small_lattice(task)
@@ -1113,11 +940,11 @@ def _small_lattice(task: _Task) -> LatticeProgram:
     return program
 
 
-def _refine(task: _Task, run: Run, n: int | None, every_shift: bool, best: _Bracket | None = None) -> _Bracket:
+def _refine(task: _Task, run: Run, n: int | None, every_shift: bool, best: Bracket | None = None) -> Bracket:
     """Brackets on finer and finer lattices until the gap is at most rtol, beside what is there (`best`) before."""
     rtol, radius, q = run.rtol, task.radius, task.loss.exponent
     fixed = n is not None or task.discrete
-    fits = coarsest(task.jumps) if task.jumps and task.loss.steps and not task.discrete else None
+    fits = additive_lattice.coarsest(task.jumps) if task.jumps and task.loss.steps and not task.discrete else None
     points = n or (int(task.width) if task.discrete else fits or task.allowed(4 if radius < 400 else 1))
     small = task.delta == 0
     if not small and task.eps > 0 and q is not None:
@@ -1125,11 +952,11 @@ def _refine(task: _Task, run: Run, n: int | None, every_shift: bool, best: _Brac
         negligible = large and radius > 6 and _share(task.eps, task.delta, q) < (0.1 if task.discrete else 0.02) * rtol
         small = task.delta <= TINY or negligible
     coarse: LatticeProgram | None = None
-    many = isinstance(task.problem.domain, Integers) and LATTICE < task.width <= WRITTEN and n is None
-    if many and task.delta == 0 and q in (1, 2) and task.eps > FLATTEST:  # the staircase is the optimum: no program
+    written = task.integers and LATTICE < task.width <= WRITTEN and n is None
+    if written and task.delta == 0 and q in (1, 2) and task.eps > FLATTEST:  # the staircase is the optimum: no program
         with contextlib.suppress(ValueError):  # noise that reaches too far
             best = _with_staircase(_closed_form_bracket(task), task, rtol)
-            best = _proven(best, task, IntegerStaircaseCertificate.best(task.problem))
+            best = best.proven(IntegerStaircaseCertificate.best(task.problem), task.problem)
             if best.gap <= rtol:
                 return best
     if task.narrow and not fixed and not every_shift and task.solver is None:
@@ -1142,40 +969,26 @@ def _refine(task: _Task, run: Run, n: int | None, every_shift: bool, best: _Brac
         raise ValueError(
             f"n = {n} is not allowed for noise that reaches over {radius:.3g} sensitivities: at most {most}"
         )
-    if (
-        fixed and points >= 24 and not small and not every_shift and not task.loss.bounded
-    ):  # where the support ends is found on a coarser lattice
+    many = points >= 24 and not every_shift and not task.loss.bounded
+    if fixed and many and not small:  # where the support ends is found on a coarser lattice
         rough = _solve_with_slack(task.about(domain=Line()), 12, False, None, 1e-5)
         coarse = rough.program if rough else None
-    while points * 2 * (radius + 2) <= MAX_POINTS and (
-        small or points**2 * radius < (2.5 if task.narrow else 2) * MAX_ROWS
-    ):
+    rows = (2.5 if task.narrow else 2) * MAX_ROWS
+    while points * 2 * (radius + 2) <= MAX_POINTS and (small or points**2 * radius < rows):
         run.progress(f"{points} lattice points per sensitivity", *((best.lower, best.value) if best else ()))
         if small and not task.loss.assumptions:
-            found, coarse = _solve_geometric(task, points), None
+            found = _solve_geometric(task, points)
         else:
             tolerance = 1e-9 if points == fits else min(1e-4, 0.02 * rtol)
-            if task.loss.bounded:  # where delta is small, there is nothing to be had from it far out
-                found, coarse = (
-                    _solve_geometric(task, points) if task.eps > FLATTEST and not every_shift else None,
-                    None,
-                )
-                if found is None or found.gap > AIM * rtol:
-                    slack = _solve_bounded(task, points, every_shift, tolerance)
-                    found = _better(found, slack) if found and slack else slack or found
-            else:
-                found = _solve_with_slack(task, points, every_shift, coarse, tolerance)
-                coarse = found.program if found else None
-            if found and task.slow and task.eps > 0 and not task.loss.bounded:
-                tailed = _solve_geometric(task, points)
-                found = _better(found, tailed) if tailed else found
+            found = _solve_any(task, points, every_shift, coarse, tolerance, AIM * rtol)
         if found is None:
             break
+        coarse = None if found.program.geometric or task.loss.bounded else found.program
         if small and task.delta > 0 and best is not None and found.gap > 0.9 * best.gap:
             small = False  # what delta saves is not negligible after all
-        best = found if best is None else _better(best, found)
+        best = found.better(best)
         if task.jumps and best.gap > AIM * rtol:  # a chain of whole sensitivities may be all that there is to it
-            best = _proven(best, task, geng_viswanath(task.problem))
+            best = best.proven(geng_viswanath(task.problem), task.problem)
         if fixed and small and task.delta > TINY and best.gap > AIM * rtol:
             small = False
             continue
@@ -1196,56 +1009,63 @@ def _refine(task: _Task, run: Run, n: int | None, every_shift: bool, best: _Brac
         used, most = points, (2 if task.narrow else 6) * points
         points = task.allowed(min(max(goal, points + 1), most), best.value)
         if task.jumps:  # as far as it goes
-            points = min(
-                points, int(MAX_POINTS / (radius + 2) / 2), points if small else int(math.sqrt(1.9 * MAX_ROWS / radius))
-            )
+            most = points if small else int(math.sqrt(1.9 * MAX_ROWS / radius))
+            points = min(points, int(MAX_POINTS / (radius + 2) / 2), most)
         if points <= used or points > (FINEST if task.jumps and small else 640 if task.narrow else 400):
             break
-    if (
-        task.discrete
-        and q is not None
-        and task.delta > 0
-        and best is not None
-        and best.gap > rtol
-        and task.eps > FLATTEST
-    ):
-        tailed = _solve_geometric(task, points)  # small masses far out are precise there
-        best = _better(best, tailed) if tailed else best
+    faint = task.discrete and q is not None and task.delta > 0 and task.eps > FLATTEST
+    if faint and best is not None and best.gap > rtol:  # small masses far out are precise there
+        tailed = _solve_geometric(task, points)
+        best = tailed.better(best) if tailed else best
     if best is None:
         best = _closed_form_bracket(task)
     if best.gap > rtol:  # where the lattice's bound is poor, the closed-form one may be better
-        best = _proven(best, task, geng_viswanath(task.problem))
+        best = best.proven(geng_viswanath(task.problem), task.problem)
         if q in (1, 2) and not task.discrete:
-            best = _proven(best, task, SpikeCertificate.best(task.problem))
+            best = best.proven(SpikeCertificate.best(task.problem), task.problem)
     if task.eps > FLATTEST and q in (1, 2) and n is None:
         best = _with_staircase(best, task, rtol)
     return best
 
 
-def _narrow(task: _Task, rtol: float) -> _Bracket:
+def _solve_any(
+    task: _Task, n: int, every_shift: bool, coarse: LatticeProgram | None, tolerance: float, enough: float
+) -> Bracket | None:
+    """The better of noise that ends and of noise with a geometric tail, where either may be."""
+    if not task.loss.bounded:
+        ended = _solve_with_slack(task, n, every_shift, coarse, tolerance)
+        return ended.better(_solve_geometric(task, n)) if ended and task.slow and task.eps > 0 else ended
+    tailed = _solve_geometric(task, n) if task.eps > FLATTEST and not every_shift else None
+    if tailed is not None and tailed.gap <= enough:  # where delta is small, there is nothing to be had from it far out
+        return tailed
+    ended = _solve_bounded(task, n, every_shift, tolerance)
+    return ended.better(tailed) if ended else tailed
+
+
+def _narrow(task: _Task, rtol: float) -> Bracket:
     """The staircase with an atom, and the bound of finer and finer lattices that resolve the peak."""
     best = _with_staircase(_closed_form_bracket(task), task, rtol)
-    best = _proven(best, task, SpikeCertificate.best(task.problem))
+    best = best.proven(SpikeCertificate.best(task.problem), task.problem)
     points, used = task.resolved(FIRST, best.value), 0
     while points > used and best.gap > rtol and time.perf_counter() < task.deadline:
         found = additive_narrow.certificate(task.problem, task.costs, points, task.deadline)
         if found is None:
             break
-        best, used = _proven(best, task, found), points
+        best, used = best.proven(found, task.problem), points
         peak = points * task.peak
         wanted = min(max(round(peak * math.sqrt(best.gap / (0.85 * rtol))), round(peak) + 1), 3 * round(peak), LIMIT)
         points = task.resolved(wanted, best.value)
     return best
 
 
-def _with_staircase(best: _Bracket, task: _Task, rtol: float) -> _Bracket:
+def _with_staircase(best: Bracket, task: _Task, rtol: float) -> Bracket:
     """The bracket with the staircase, which is private for every delta, and for delta = 0 with its own certificate.
 
     Its first step is matched by cells whose width divides both the step and the sensitivity, up to 1e-6 or so. At large eps it is
     finer than any such lattice: then it is noise of its own kind.
     """
     pure = replace(task.problem, privacy=replace(task.privacy, delta=0.0))
-    integers = isinstance(task.problem.domain, Integers)
+    integers = task.integers
     certificate = (IntegerStaircaseCertificate if integers else StaircaseCertificate).best(pure)
     step = certificate.first_step(pure)
     #: No less has any mixture of noise that needs no delta and a mass of delta at 0.
@@ -1256,7 +1076,7 @@ def _with_staircase(best: _Bracket, task: _Task, rtol: float) -> _Bracket:
         shares = {StaircaseCertificate.best(line).first_step(line), min(1 / task.width, 1.0)}
     peaked = [] if task.discrete else [noise for share in sorted(shares) for noise in noise_of(on_line, share)]
     for cut in [noise for noise in peaked if noise.cut]:
-        best = _with_peak(best, task, cut)
+        best = _with_noise(best, task, cut, TIE)
     cells = np.arange(1, 500)
     halves = np.maximum(np.rint(step * cells - 0.5), 0.0)
     misses = np.abs((halves + 0.5) / cells - step)
@@ -1268,41 +1088,23 @@ def _with_staircase(best: _Bracket, task: _Task, rtol: float) -> _Bracket:
         if 0 < task.delta < 0.9:  # the staircase needs no delta: an atom at 0 may spend all of it
             delta = Fraction(task.privacy.delta)
             mechanism = replace(mechanism, atom=int(mechanism.total * delta / (1 - delta)))
-        noise, value = task.sent(mechanism)
-        if value < best.value:
-            best = replace(best, mechanism=noise, value=value)
+        best = _with_noise(best, task, mechanism)
     if least < best.value and integers and task.width <= WRITTEN and task.delta < 1 - 2.0**-20:
         n = int(task.width)
         for k in range(max(int(step * n) - 1, 0), min(int(step * n) + 2, n - 1)):
             made = integer_staircase(task.privacy, n, k)
             delta = Fraction(task.privacy.delta)
             more = int(made.total * delta / (1 - delta))  # mixed in at 0
-            made = replace(made, weights=(made.weights[0] + more, *made.weights[1:]))
-            if (value := made.enclose_loss(task.loss)[1]) < best.value:
-                best = replace(best, mechanism=made, value=value)
+            best = _with_noise(best, task, replace(made, weights=(made.weights[0] + more, *made.weights[1:])))
     for whole in [noise for noise in peaked if not noise.cut and least < (1 - TIE) * best.value]:
-        best = _with_peak(best, task, whole)
-    return _proven(best, task, certificate) if task.delta == 0 and not (integers and best.gap <= rtol) else best
+        best = _with_noise(best, task, whole, TIE)
+    return best.proven(certificate, task.problem) if task.delta == 0 and not (integers and best.gap <= rtol) else best
 
 
-def _with_peak(best: _Bracket, task: _Task, peaked: LatticeStaircase) -> _Bracket:
-    """The bracket with this noise, if it is better by more than a tie."""
-    noise, value = task.sent(peaked)
-    return replace(best, mechanism=noise, value=value) if value < (1 - TIE) * best.value else best
-
-
-def _proven(best: _Bracket, task: _Task, certificate: Proof) -> _Bracket:
-    """The bracket with this certificate, if it proves more."""
-    lower = min(certificate.bound(task.problem).value, best.value)
-    return replace(best, certificate=certificate, lower=lower) if lower > best.lower else best
-
-
-def _better(old: _Bracket, new: _Bracket) -> _Bracket:
-    """The better of both sides: the mechanism of one lattice, and the certificate and program of another, may go together."""
-    attained = new if new.value <= old.value else old
-    proven = new if new.lower >= old.lower else old
-    lower = min(proven.lower, attained.value)
-    return replace(proven, mechanism=attained.mechanism, value=attained.value, lower=lower, loss=new.loss)
+def _with_noise(best: Bracket, task: _Task, made: AdditiveMechanism | LatticeStaircase, tie: float = 0.0) -> Bracket:
+    """The bracket with this noise, if it is better by more than this share."""
+    noise, value = task.sent(made)
+    return replace(best, mechanism=noise, value=value) if value < (1 - tie) * best.value else best
 
 
 def _share(eps: float, delta: float, q: float) -> float:
@@ -1335,7 +1137,7 @@ def _uniform(task: _Task) -> AdditiveMechanism:
     raise ValueError(f"{told}: the noise would reach over {reach:.3g}; raise delta")
 
 
-def _closed_form_bracket(task: _Task) -> _Bracket:
+def _closed_form_bracket(task: _Task) -> Bracket:
     """Where a lattice would be too large: truncated Laplacian (delta = 0: geometric) noise and the closed-form dual."""
     eps, delta, radius = task.eps, task.delta, task.radius
     n = int(task.width) if task.discrete else 1
@@ -1348,7 +1150,7 @@ def _closed_form_bracket(task: _Task) -> _Bracket:
             + (", or scale the data to a smaller sensitivity" if n > 1 else "")
         )
     if delta > TINY:
-        masses = _cut(np.exp(-eps / n * np.arange(math.ceil(radius * n) + 3 * n)), delta, n)
+        masses = cut_off(np.exp(-eps / n * np.arange(math.ceil(radius * n) + 3 * n)), delta, n)
         mechanism = private_finite(task.privacy, task.area, n, masses)
     else:
         mechanism = private_geometric(task.privacy, task.area, n, np.exp(-eps / n * np.arange(2 * n)))

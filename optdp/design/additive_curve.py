@@ -35,19 +35,18 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from optdp.certificates.additive import SCALE, AdditiveCertificate, Multiplier, lattice_costs, not_noise
+from optdp.certificates.additive import AdditiveCertificate, Multiplier
 from optdp.certificates.base import Refusal
-from optdp.certificates.graded import GradedCertificate
 from optdp.certificates.half_lines import HalfLinesCertificate
-from optdp.design.additive import MAX_POINTS, aligned, as_weights, jumps_of, private_geometric, sized
-from optdp.design.additive_graded import DULL, Mesh, Relaxation, spaced
+from optdp.design import additive_lattice
+from optdp.design.additive import MAX_POINTS
+from optdp.design.additive_graded import DULL, Mesh, Relaxation, broken_sets, peaks, spaced
+from optdp.design.additive_lattice import Bracket, LatticeTask, as_weights, cut_off, pairs_of, private_geometric
 from optdp.design.registry import Run, register
 from optdp.exact import require, work
 from optdp.mechanisms.additive import AdditiveMechanism
 from optdp.mechanisms.baselines.noise import truncated_radius
 from optdp.mechanisms.gaussian import LatticeGaussian
-from optdp.problem.constraints import Unbiased
-from optdp.problem.domains import Integers
 from optdp.problem.objectives import WorstCase
 from optdp.problem.privacy import GDP, ApproxDP, Curve, Profile
 from optdp.problem.problem import Problem
@@ -86,8 +85,6 @@ EVEN = 1e-4
 JUMPY, LATTICES = 16, 4
 #: How near a lattice's objectives come, as a share of rtol; the tolerance of noise that is for another loss.
 SOLVED, BORROWED = 0.05, 0.01
-#: What a solution says where the Gaussian comes back.
-GAUSSIAN = "the noise is the Gaussian's"
 
 
 class PowerCurve(Protocol):
@@ -165,9 +162,10 @@ class Cut:
     eps: float
     delta: float
 
-    def finer(self) -> Cut:
-        """About the same set on a lattice twice as fine."""
-        return replace(self, ends=tuple(2 * e for e in self.ends), shift=2 * self.shift)
+    def finer(self, times: float) -> Cut:
+        """About the same set on a lattice so many times as fine: what begins at k has all mass beyond k - 1/2."""
+        ends = tuple(round(times * (e - 0.5) + 0.5) for e in self.ends)
+        return replace(self, ends=ends, shift=round(times * self.shift))
 
     @property
     def key(self) -> tuple[tuple[int, ...], int, int]:
@@ -189,12 +187,14 @@ class TailProgram:
         nodes: np.ndarray | None = None, free: bool = False, even: bool = False,
     ) -> None:  # fmt: skip
         self.free = free
-        #: Levels above this are looked at: far out, where the curve is a chord, ordinary tails are below it.
-        self.known = 0.0 if free else (0.9 if even else 3.0) * curve.rare
-        self.curve, self.n, self.size, self.costs, self.atom, self.nodes = curve, n, size, costs, atom, nodes
-        at = np.arange(1, size + 1) if nodes is None else nodes
+        self.curve, self.n, self.size, self.costs, self.atom = curve, n, size, costs, atom
+        self.nodes = at = np.arange(1, size + 1) if nodes is None else nodes
         self.join = None if nodes is None else _joined(nodes, size)
         self.fall = 0.0 if free else 1 / curve.ratio
+        #: Levels above this are looked at: far out, where the curve is a chord, ordinary tails are below it.
+        self.known = (0.9 if even else 3.0) * curve.rare if self.fall else 0.0
+        #: Where the last half-line begins that is looked at.
+        self.last = size - n if self.fall or free else size
         rises = 2 * np.diff(costs)
         self.constant = float(costs[0])
         price = rises[:size].copy()
@@ -227,7 +227,7 @@ class TailProgram:
         self.solver = solver
         self.plain = LinearProgram(cost, rows, np.full(self.base, -np.inf), high, upper=upper, name="additive")
         self.session = solver.session(replace(self.plain))
-        self.groups: list[tuple[np.ndarray, np.ndarray]] = []
+        self.compare([np.arange(1, n + 1)])
         self.norms, self.age = np.zeros(0), np.zeros(0, dtype=int)
         self.seen: set[tuple[tuple[int, ...], int, int]] = set()
         self.values, self.dual = np.zeros(at.size + 1), np.zeros(self.base)
@@ -300,115 +300,45 @@ class TailProgram:
     def broken(self, values: np.ndarray, tolerance: float) -> list[Cut]:
         """Cuts for the sets with which these tail probabilities break the curve by more than `tolerance`, the worst first."""
         line, m, q = self.line(values)
-        masses = np.maximum(line[:-1] - line[1:], 0.0)
-        found: list[tuple[float, Cut]] = []
-        if self.nodes is not None:
-            return self._merged(line, m, tolerance)
-        for s in range(1, self.n + 1):
-            found += self._half_lines(line, m, q, s, tolerance)
-        # Far out half-lines break the curve by what the solver leaves open: rows that are there already count for nothing.
-        if sum(cut.key not in self.seen for _, cut in found) < 3 * self.n:
-            for s in range(1, self.n + 1):
-                found += self._level_sets(masses, m, q, s, tolerance)
-        found.sort(key=lambda item: -item[0])
-        return [cut for _, cut in found[:MOST]]
-
-    def _half_lines(self, line: np.ndarray, m: int, q: float, s: int, tolerance: float) -> list[tuple[float, Cut]]:
-        start = np.arange(-(s // 2) - 1, self.size - self.n + 1 if self.fall or self.free else self.size + 1)
-        power, level = line[start + m - 1] + q, line[start + s + m - 1]
-        over = self.curve.excess(power, level)
-        bad = np.flatnonzero(over > tolerance)
-        eps, delta = self.curve.tangent(level[bad])
-        return [
-            (float(over[i]), Cut((int(start[i]),), s, float(e), float(d)))
-            for i, e, d in zip(bad, eps, delta, strict=True)
-        ]
-
-    def _level_sets(self, masses: np.ndarray, m: int, q: float, s: int, tolerance: float) -> list[tuple[float, Cut]]:
-        here, there = masses[:-s], masses[s:]
-        least = 1e-3 * self.curve.rare / self.n
-        with np.errstate(divide="ignore"):
-            ratio = np.log(np.maximum(here, 1e-300)) - np.log(np.maximum(there, 1e-300))
-        ratio[here + there < least] = -800.0
-        if self.free:  # T_size is all that lies beyond
-            ratio[: m - self.size] = ratio[m - 1 + self.size - s :] = -800.0
-        order = np.argsort(-ratio, kind="stable")
-        power, level = np.cumsum(here[order]) + q, np.cumsum(there[order])
-        over = np.where(
-            (level < 0.5) & (ratio[order] >= 0) & (level > self.known * bool(self.fall)),
-            self.curve.excess(power, level),
-            -1.0,
-        )
-        peak = (over > tolerance) & (over >= np.roll(over, 1)) & (over >= np.roll(over, -1))
-        best = np.flatnonzero(peak)
-        best = best[np.argsort(-over[best])][:EACH]
-        eps, delta = self.curve.tangent(level[best])
-        found = []
-        for i, e, d in zip(best, eps, delta, strict=True):
-            chosen = np.zeros(here.size + 2, dtype=bool)
-            chosen[1 + order[: i + 1]] = True
-            # What is far to the right belongs to every such set, and costs nothing there.
-            ends = np.flatnonzero(np.diff(chosen.astype(np.int8))) - m + 1
-            found.append((float(over[i]), Cut(tuple(map(int, ends)), s, float(e), float(d))))
-        return found
-
-    def compare(self, groups: Sequence[np.ndarray]) -> None:
-        """Where only nodes are variables: look for sets at these shifts, at the later ones if the earlier give nothing."""
-        assert self.nodes is not None
-        last = self.nodes[self.nodes > self.size - self.n]
-        right = np.concatenate([self.nodes, last + self.n, last + 2 * self.n])
-        ends = np.concatenate([1 - right[::-1], right])
-        self.groups = []
-        for shifts in groups:
-            places = [np.union1d(ends, ends - s) for s in shifts]
-            places = [at[at <= ends[-1] - s] for at, s in zip(places, shifts, strict=True)]
-            table = np.full((len(places), max(at.size for at in places)), ends[-1])
-            for row, at, s in zip(table, places, shifts, strict=True):
-                row[: at.size], row[at.size :] = at, ends[-1] - s
-            self.groups.append((shifts[:, None], table))
-
-    def _merged(self, line: np.ndarray, m: int, tolerance: float) -> list[Cut]:
-        """Cuts where masses are equal between nodes: pairs of masses are, between the nodes and what is shifted to them."""
-        least = 1e-3 * self.curve.rare / self.n
         found: list[tuple[float, Cut]] = []
         for shifts, at in self.groups:
             here, there = line[at + m - 1], line[at + shifts + m - 1]
-            half = (at >= -(shifts // 2) - 1) & (at <= self.size - self.n)
+            half = (at >= -(shifts // 2) - 1) & (at <= self.last)
+            excess = np.where(half, self.curve.excess(here + q, there), -1.0)
             found += [
                 (over, Cut((int(at[k, i]),), int(shifts[k, 0]), eps, delta))
-                for k, i, over, eps, delta in self._peaks(
-                    np.where(half, self.curve.excess(here, there), -1.0), there, tolerance
-                )
+                for k, i, over, eps, delta in peaks(self.curve, excess, there, tolerance, EACH)
             ]
             here, there = np.maximum(-np.diff(here), 0.0), np.maximum(-np.diff(there), 0.0)
-            ratio = np.log(np.maximum(here, 1e-300)) - np.log(np.maximum(there, 1e-300))
-            ratio[here + there <= least * np.diff(at)] = -800.0
-            order = np.argsort(-ratio, axis=1, kind="stable")
-            power, level = (np.cumsum(np.take_along_axis(v, order, 1), axis=1) for v in (here, there))
-            known = (level < 0.5) & (level > self.known) & (np.take_along_axis(ratio, order, 1) >= 0)
-            excess = np.where(known, self.curve.excess(power, level), -1.0)
-            for k, i, over, eps, delta in self._peaks(excess, level, tolerance):
-                chosen = np.zeros(here.shape[1] + 2, dtype=bool)
-                chosen[1 + order[k, : i + 1]] = True
-                places = at[k, np.flatnonzero(np.diff(chosen.astype(np.int8)))]
-                found.append((over, Cut(tuple(map(int, places)), int(shifts[k, 0]), eps, delta)))
+            ignored = here + there <= 1e-3 * self.curve.rare / self.n * np.diff(at)
+            if self.free:  # T_size is all that lies beyond
+                ignored |= ((at <= -self.size) | (at + shifts >= self.size))[:, :-1]
+            for k, chosen, over, eps, delta in broken_sets(
+                self.curve, here, there, ignored, self.known, tolerance, EACH, q
+            ):
+                ends = np.flatnonzero(np.diff(chosen.astype(np.int8), prepend=0, append=0))
+                found.append((over, Cut(tuple(at[k, ends].tolist()), int(shifts[k, 0]), eps, delta)))
             if any(cut.key not in self.seen for _, cut in found):
                 break
         found.sort(key=lambda item: -item[0])
         return [cut for _, cut in found[:MOST]]
 
-    def _peaks(
-        self, over: np.ndarray, level: np.ndarray, tolerance: float
-    ) -> Iterator[tuple[int, int, float, float, float]]:
-        """(row, column, excess, eps, delta) at the worst places of each row."""
-        before, after = np.roll(over, 1, axis=1), np.roll(over, -1, axis=1)
-        row, column = np.nonzero((over > tolerance) & (over >= before) & (over >= after))
-        order = np.lexsort((-over[row, column], row))
-        row, column = row[order], column[order]
-        rank = np.arange(row.size) - np.searchsorted(row, row)
-        row, column = row[rank < EACH], column[rank < EACH]
-        eps, delta = self.curve.tangent(level[row, column])
-        return zip(row.tolist(), column.tolist(), over[row, column].tolist(), eps.tolist(), delta.tolist(), strict=True)
+    def compare(self, groups: Sequence[np.ndarray]) -> None:
+        """Look for sets at these shifts, at those of later groups if the earlier ones give nothing.
+
+        Masses are equal between nodes: pairs of masses are, between the nodes and what is shifted to them.
+        """
+        last = self.nodes[self.nodes > self.size - self.n]
+        right = np.concatenate([self.nodes, last + self.n, last + 2 * self.n])
+        ends = np.concatenate([1 - right[::-1], right])
+        self.groups: list[tuple[np.ndarray, np.ndarray]] = []
+        for shifts in groups:
+            places = [np.union1d(ends, ends - s) for s in shifts]
+            places = [at[(at >= ends[0]) & (at <= ends[-1] - s)] for at, s in zip(places, shifts, strict=True)]
+            table = np.full((len(places), max(at.size for at in places)), ends[-1])
+            for row, at, s in zip(table, places, shifts, strict=True):
+                row[: at.size], row[at.size :] = at, ends[-1] - s
+            self.groups.append((shifts[:, None], table))
 
     def solve(self, inner: np.ndarray, tolerance: float, rtol: float) -> bool:
         """Narrow the objective down between relaxations and private noise; False if time ran out or the solver failed.
@@ -447,7 +377,7 @@ class TailProgram:
         """(p_0, p_1, ..., atom) of the private noise."""
         line, m, q = self.line(self.inner)
         masses = np.maximum(line[m - 1 : m + self.size] - line[m : m + self.size + 1], 0.0)
-        if self.nodes is not None:  # exactly equal ones are merged when the noise is tested
+        if self.join is not None:  # exactly equal ones are merged when the noise is tested
             masses[1:] = np.repeat(masses[self.nodes], np.diff(np.append(self.nodes, self.size + 1)))
         return masses, q
 
@@ -463,10 +393,8 @@ class TailProgram:
 
     def active(self) -> list[tuple[float, Cut]]:
         """(multiplier, cut) of the rows that hold with equality and cost something."""
-        dual = (
-            np.maximum(-self.dual[self.base : self.base + len(self.cuts)], 0.0)
-            / self.norms[: self.dual.size - self.base]
-        )
+        count = min(self.dual.size - self.base, len(self.cuts))
+        dual = np.maximum(-self.dual[self.base : self.base + count], 0.0) / self.norms[:count]
         most = float(dual.max(initial=0.0))
         return [(float(v), cut) for v, cut in zip(dual, self.cuts, strict=False) if v > 1e-13 * most]
 
@@ -506,24 +434,31 @@ def _multipliers(program: TailProgram, exact: dict[float, Any]) -> list[Multipli
     return out
 
 
+def _charged(
+    costs: np.ndarray, multipliers: list[Multiplier], inner: int
+) -> tuple[np.ndarray, list[np.ndarray]]:  # fmt: skip
+    """(what multipliers leave of the points' costs, less the least of it per point up to `inner`; multipliers written out)."""
+    end = costs.size
+    weights = np.where(np.arange(end) == 0, 1.0, 2.0)
+    slack, written = weights * costs, []
+    for m in multipliers:
+        mu = np.concatenate([m.values, np.full(max(end + m.shift - m.end, 0), m.rest)])
+        place = np.arange(m.first, m.first + mu.size)
+        for at, factor in ((np.abs(place), 1.0), (np.abs(place + m.shift), -math.exp(float(m.eps)))):  # type: ignore[arg-type]
+            np.add.at(slack, at[at < end], factor * mu[at < end])
+        written.append(mu)
+    return slack - float((slack / weights)[:inner].min()) * weights, written
+
+
 def _shortened(program: TailProgram, multipliers: list[Multiplier]) -> list[Multiplier]:
     """Without what shifts beyond the variables, where it is not needed: far out the costs alone pay for a point.
 
     The program has no mass of its own there but the tail's, so that its dual may charge these points more than they can pay.
     """
     n, size = program.n, program.size
-    end = size + n
-    weights = np.where(np.arange(end) == 0, 1.0, 2.0)
-    slack = weights * program.costs[:end]
-    rows = []
-    for m in multipliers:
-        mu = np.concatenate([m.values, np.full(max(end - m.end, 0), m.rest)])
-        place, ratio = np.arange(m.first, m.first + mu.size), math.exp(float(m.eps))  # type: ignore[arg-type]
-        for at, factor in ((np.abs(place), 1.0), (np.abs(place + m.shift), -ratio)):
-            np.add.at(slack, at[at < end], factor * mu[at < end])
-        rows.append((m, mu, ratio))
-    slack -= float((slack / weights)[: size - n].min()) * weights
-    for target in range(end - 1, size, -1):
+    slack, written = _charged(program.costs[: size + n], multipliers, size - n)
+    rows = [(m, mu, math.exp(float(m.eps))) for m, mu in zip(multipliers, written, strict=True)]  # type: ignore[arg-type]
+    for target in range(size + n - 1, size, -1):
         for m, mu, ratio in sorted(rows, key=lambda row: -row[2]):
             source = target - m.shift
             j = source - m.first
@@ -543,56 +478,37 @@ def _shortened(program: TailProgram, multipliers: list[Multiplier]) -> list[Mult
 def _tail_multiplier(program: TailProgram, multipliers: list[Multiplier], exact: dict[float, Any]) -> list[Multiplier]:
     """For shift n, at the tail's ratio: as much as the costs further out can pay for, from the far end inwards."""
     n, start, end = program.n, program.size - program.n, program.costs.size
-    slack = 2 * program.costs
-    slack[0] /= 2
-    for m in multipliers:
-        ratio = math.exp(float(m.eps))  # type: ignore[arg-type]
-        mu = np.concatenate([m.values, np.full(max(end + n - m.end, 0), m.rest)])
-        place = np.arange(m.first, m.first + mu.size)
-        for at, factor in ((np.abs(place), 1.0), (np.abs(place + m.shift), -ratio)):
-            np.add.at(slack, at[at < end], factor * mu[at < end])
-    weights = np.where(np.arange(end) == 0, 1.0, 2.0)
-    slack -= float((slack / weights)[:start].min()) * weights
-    if slack[start:].min() >= 0:
-        return []
+    slack, _ = _charged(program.costs, multipliers, start)
     ratio = 1 / program.fall
     most = max(0.0, float(slack[-1]) / (ratio - 1))
+    if slack[start:].min() >= 0 or not most:
+        return []
     tail = np.full(end + n, most)
-    for high in range(end, start, -n):
+    for high in range(end - n, start, -n):
         low = max(high - n, start)
-        tail[low:high] = (
-            np.clip((slack[low + n : high + n] + tail[low + n : high + n]) / ratio, 0.0, most) if high < end else most
-        )
+        ahead = slice(low + n, high + n)
+        tail[low:high] = np.clip((slack[ahead] + tail[ahead]) / ratio, 0.0, most)
     values = tail[start:end]
-    eps = math.log(ratio)
-    where = exact.get(eps, eps)
-    if any(
-        m.shift == n and m.eps == where for m in multipliers
-    ):  # one multiplier for each place: a larger ratio is another one
-        where = math.nextafter(float(where) * (1 + 1e-15), math.inf)
-    return [Multiplier(n, float(values.max()), start, tuple(values.tolist()), most, where)] if most else []
+    eps = exact.get(math.log(ratio), math.log(ratio))
+    if any(m.shift == n and m.eps == eps for m in multipliers):  # one for each place: a larger ratio is another one
+        eps = math.nextafter(float(eps) * (1 + 1e-15), math.inf)
+    return [Multiplier(n, float(values.max()), start, tuple(values.tolist()), most, eps)]
 
 
-class _Task:
+class _Task(LatticeTask):
     """A problem in the numbers that the search works with."""
 
     def __init__(self, problem: Problem, deadline: float, solver: LinearSolver | None) -> None:
-        privacy: Any = problem.privacy
-        self.problem, self.deadline, self.privacy = problem, deadline, privacy
+        super().__init__(problem)
+        self.deadline, privacy = deadline, self.privacy
         self.solver = solver or Highs(tolerance=1e-9, options=(("small_matrix_value", 1e-12),))
         #: For meshes: what it says is tested, and much sooner there.
         rough = ("small_matrix_value", 1e-12), ("presolve", "off")
         self.quick = solver or Highs(tolerance=1e-7, options=rough)
         #: For bounds on meshes: rows are scaled as they come, and scaled again some solves take a hundred times as long.
         self.scaled = solver or Highs(tolerance=1e-7, options=(*rough, ("simplex_scale_strategy", 0)))
-        self.loss, self.discrete, self.width = (
-            problem.objective.loss,
-            isinstance(problem.domain, Integers),
-            privacy.sensitivity,
-        )
-        self.gaussian = isinstance(privacy, GDP)
-        self.pairs: tuple[tuple[Any, Any], ...] = () if self.gaussian else privacy.pairs
-        self.atoms = not self.gaussian and all(delta > 0 for _, delta in self.pairs) and not self.discrete
+        self.gaussian, self.pairs = isinstance(privacy, GDP), pairs_of(privacy)
+        self.atoms = not self.gaussian and all(delta > 0 for _, delta in self.pairs) and not self.integers
         if self.gaussian:
             from scipy.special import ndtri
 
@@ -608,10 +524,11 @@ class _Task:
             steep = min((float(e) for e, d in self.pairs if d == 0), default=0.0)
             cut = truncated_radius(low, 0.4 * least) + 1
             self.radius = cut if not steep else min(cut, 40 / max(low, 1e-9)) + 12 / steep if least < 1 else 30 / steep
-        #: From where on the loss is constant, 0 if it is not.
-        self.beyond = float(self.loss.polynomials[0][-1] / Fraction(self.width)) if self.loss.bounded else 0.0
         self.radius += self.beyond
-        self.jumps = jumps_of(self.loss, self.width)
+
+    def bins(self, n: int) -> bool:
+        """Cells are around the points of lattices."""
+        return False
 
     def curve(self, slack: float) -> PowerCurve:
         """The notion's curve, drawn in."""
@@ -628,24 +545,19 @@ class _Task:
         eps = self.rate
         return np.maximum(np.exp(-eps * k / n) / 2, max(1e-9, 0.1 * min(float(d) for _, d in self.pairs)))
 
-    def spent(self, found: _Bracket, n: int) -> float:
+    def spent(self, found: Bracket, n: int) -> float:
         """What the cell at 0 costs by its width on a lattice of n points (Gaussian DP and a convex loss; else 0)."""
-        if not self.gaussian or self.discrete or not self.loss.convex:
+        if not self.gaussian or self.integers or not self.loss.convex:
             return 0.0
         half = 0.5 * self.width / n
         return float(found.mechanism.masses[0] * self.loss.integral(half) / half)
 
-    def smallest(self, found: _Bracket, cells: int, rtol: float) -> int:
+    def smallest(self, found: Bracket, cells: int, rtol: float) -> int:
         """So many of the smallest cells in one of `cells` per sensitivity, for what the width of the one at 0 costs."""
         rest, fine = found.value - self.spent(found, found.mechanism.n), 16
         while fine < FINE and self.spent(found, cells * fine) > rtol / 3.5 * rest:
             fine *= 2
         return fine
-
-    def costs(self, n: int, last: int) -> np.ndarray:
-        """c_0, ..., c_last of a lattice."""
-        exact = lattice_costs(self.loss, self.width, n, last, self.discrete)
-        return np.array([float(c) for c in exact]) / 2.0**SCALE
 
     def program(
         self, n: int, size: int, slack: float, nodes: np.ndarray | None = None, free: bool = False
@@ -692,40 +604,25 @@ class _Task:
         if program.fall:  # slowly down to where the other pairs' deltas leave room, then as fast as the tail falls
             steep, least = -math.log(program.fall), min((float(d) for _, d in self.pairs if d > 0), default=1.0)
             far = min(math.log(2 / least) / eps, program.size / n - 1) if least < 1 and eps > 0 else 0.0
-            return np.append(
-                np.exp(-np.minimum(eps, steep) * np.minimum(k / n, far) - steep * np.maximum(k / n - far, 0.0)) / 2, 0.0
-            )
+            falls = min(eps, steep) * np.minimum(k / n, far) + steep * np.maximum(k / n - far, 0.0)
+            return np.append(np.exp(-falls) / 2, 0.0)
         end = max(1e-9, CORE / 2 * min(float(d) for _, d in self.pairs))
-        rate = eps / n
-        masses = np.exp(-rate * np.arange(program.size + 1))
-        masses /= masses[0] + 2 * masses[1:].sum()
-        # Cut where the last n masses are a share of at most `end`.
-        last = np.convolve(masses, np.ones(n))[: masses.size]
-        inside = (
-            int(np.argmax(last <= end * (1 - 2 * (masses.sum() - np.cumsum(masses)))))
-            if (last <= end).any()
-            else masses.size - 1
-        )
-        masses[inside + 1 :] = 0.0
-        masses /= masses[0] + 2 * masses[1:].sum()
+        masses = np.zeros(program.size + 1)
+        kept = cut_off(np.exp(-eps / n * np.arange(masses.size)), end, n)
+        masses[: kept.size] = kept / (2 * kept.sum() - kept[0])
         return np.append(masses[::-1].cumsum()[::-1][1:], 0.0)
 
-    def half_lines(self) -> float:
-        """The bound of half-lines under Gaussian DP; 0 where there is none."""
+    def known(self, noise: bool) -> Bracket:
+        """What is known without a lattice: under Gaussian DP the bound of half-lines, and (`noise`) on the line the Gaussian."""
+        lower, mechanism, value = 0.0, None, math.inf
+        proof: AdditiveCertificate | HalfLinesCertificate = AdditiveCertificate(1, "nodes", ())
         with contextlib.suppress(Refusal):
-            return HalfLinesCertificate().bound(self.problem).value
-        return 0.0
-
-    def rival(self) -> tuple[LatticeGaussian, float] | None:
-        """The Gaussian under Gaussian DP on the line, and what it costs; None where floats or its lattice are too coarse."""
-        if not self.gaussian or self.discrete:
-            return None
-        try:
-            noise = LatticeGaussian(self.problem.domain, self.width, self.privacy.mu)
-        except ValueError:
-            return None
-        value = noise.enclose(self.problem.objective)[1]
-        return (noise, value) if math.isfinite(value) else None
+            lower, proof = HalfLinesCertificate().bound(self.problem).value, HalfLinesCertificate()
+        if noise and self.gaussian:
+            with contextlib.suppress(ValueError):  # floats or its lattice are too coarse
+                mechanism = LatticeGaussian(self.problem.domain, self.width, self.privacy.mu)
+                value = mechanism.enclose(self.problem.objective)[1]
+        return Bracket(mechanism, value, proof, min(lower, value))
 
     def mechanism(self, program: TailProgram) -> AdditiveMechanism:
         """The masses as exact noise, not yet tested."""
@@ -741,29 +638,10 @@ class _Task:
         return AdditiveMechanism(domain, self.width, program.n, tuple(weights), stuck, eps=eps, notion=self.privacy)
 
 
-@dataclass(frozen=True)
-class _Bracket:
-    mechanism: Any
-    value: float
-    certificate: AdditiveCertificate | GradedCertificate | HalfLinesCertificate
-    lower: float
-    program: TailProgram
-    solved: bool
-
-    @property
-    def gap(self) -> float:
-        return (self.value - self.lower) / self.value
-
-    def within(self, rtol: float, other: tuple[Any, float] | None, floor: float) -> bool:
-        """Whether the better of this noise and another one, with its value, is near enough to the better of two bounds."""
-        value = min(self.value, other[1]) if other else self.value
-        return value - max(self.lower, floor) <= rtol * value
-
-
-def _bracket(task: _Task, n: int, coarse: TailProgram | None, share: float) -> _Bracket | None:
+def _bracket(task: _Task, n: int, coarse: TailProgram | None, share: float) -> Bracket | None:
     """Both sides on one lattice; None if no noise there was proven to keep the notion."""
     tolerance, slack, radius = BROKEN, 5 * BROKEN, task.radius
-    cuts = [cut.finer() for _, cut in coarse.active()] if coarse else []
+    cuts = [cut.finer(2) for _, cut in coarse.active()] if coarse else []
     for _ in range(5):
         size = 2 * coarse.size if coarse else math.ceil(radius * n) + n
         program = task.program(n, size, slack)
@@ -776,17 +654,10 @@ def _bracket(task: _Task, n: int, coarse: TailProgram | None, share: float) -> _
         shrunk = {} if task.gaussian else dict(zip(program.curve.eps.tolist(), (e for e, _ in task.pairs), strict=True))  # type: ignore[attr-defined]
         multipliers = _multipliers(program, {**exact, **shrunk})
         steep = sum(math.expm1(float(m.eps)) * m.rest for m in multipliers) / 2  # type: ignore[arg-type, misc]
-        if (
-            not program.fall
-            and not task.beyond
-            and solved
-            and program.costs[-1] < (_level(program) + steep)
-            and radius < 40 * task.radius + 40
-        ):
-            radius, coarse = (
-                1.3 * size / n + 0.5,
-                None,
-            )  # too short a support: multipliers beyond it would not be feasible
+        ends = not program.fall and not task.beyond and radius < 40 * task.radius + 40
+        if ends and solved and program.costs[-1] < _level(program) + steep:
+            # Too short a support: multipliers beyond it would not be feasible.
+            radius, coarse = 1.3 * size / n + 0.5, None
             continue
         if task.beyond:
             relaxed = task.program(n, size, 0.0, free=True)
@@ -799,9 +670,8 @@ def _bracket(task: _Task, n: int, coarse: TailProgram | None, share: float) -> _
         mechanism = task.mechanism(program)
         if mechanism.admitted(task.privacy):
             value = mechanism.enclose_loss(task.loss, sent=True)[1]
-            return _Bracket(
-                mechanism, value, certificate, min(certificate.bound(task.problem).value, value), program, solved
-            )
+            lower = min(certificate.bound(task.problem).value, value)
+            return Bracket(mechanism, value, certificate, lower, program, solved)
         if not solved:
             return None
         slack, coarse, cuts = 10 * slack, None, [cut for _, cut in program.active()]
@@ -809,8 +679,8 @@ def _bracket(task: _Task, n: int, coarse: TailProgram | None, share: float) -> _
 
 
 def _refined(
-    task: _Task, best: _Bracket, first: _Bracket, cells: int, growth: float, inner: float, rtol: float
-) -> tuple[_Bracket, bool]:
+    task: _Task, best: Bracket, first: Bracket, cells: int, growth: float, inner: float, rtol: float
+) -> tuple[Bracket, bool]:
     """Noise on a mesh that is fine near 0, where most of the mass is, and near the sensitivity; whether a finer one could do."""
     start, coarse = first.program, best.program
     fine = task.smallest(first, cells, rtol)
@@ -830,12 +700,7 @@ def _refined(
     few = (apart % fine == 0) | (np.arange(apart.size) % 8 == 0)
     program.compare([apart[few], apart[~few]])
     r = n / coarse.n
-    program.add(
-        [
-            Cut(tuple(round(r * (e - 0.5) + 0.5) for e in cut.ends), round(r * cut.shift), cut.eps, cut.delta)
-            for _, cut in coarse.active()
-        ]
-    )
+    program.add([cut.finer(r) for _, cut in coarse.active()])
     # The old noise is a point of the new program where its cells are kept; else it is drawn out until it keeps the curve.
     line, m, _ = coarse.line(coarse.inner)
     for wider in (0.0, *(2.0**j for j in range(-14, 0))):
@@ -856,7 +721,7 @@ def _refined(
     return best, False
 
 
-def _peaked(run: Run, task: _Task, best: _Bracket, rtol: float) -> _Bracket:
+def _peaked(run: Run, task: _Task, best: Bracket, rtol: float) -> Bracket:
     """Meshes that are finer and finer."""
     first, inner, noisy = best, 0.0, True
     relaxed: Relaxation | None = None
@@ -877,8 +742,7 @@ def _peaked(run: Run, task: _Task, best: _Bracket, rtol: float) -> _Bracket:
         if coarse:
             relaxed.follow(coarse)
         certificate = relaxed.solve(_rounded(best.mechanism, relaxed.n, relaxed.end), rtol / 16, task.deadline)
-        lower = min(certificate.bound(task.problem).value, best.value)
-        best = replace(best, certificate=certificate, lower=lower) if lower > best.lower else best
+        best = best.proven(certificate, task.problem)
         if best.gap <= rtol or time.perf_counter() > task.deadline:
             break
         inner = _cheap(best.mechanism, task.loss)
@@ -909,21 +773,7 @@ def _level(program: TailProgram) -> float:
 
 def accepts(problem: Problem) -> str | None:
     """Additive noise on the line or the integers under Gaussian DP or several pairs (eps, delta)."""
-    if reason := not_noise(problem):
-        return reason
-    privacy = problem.privacy
-    if not isinstance(privacy, GDP | Profile | Curve):
-        return "the privacy must be GDP, Profile or Curve"
-    if not isinstance(problem.objective, WorstCase):
-        return "the objective must be a worst case"
-    loss = problem.objective.loss
-    if loss.assumptions and not loss.convex:
-        return "a function must be declared convex: optdp.CustomLoss(function, shape='convex')"
-    unbounded = isinstance(privacy, GDP) or any(delta == 0 for _, delta in privacy.pairs)
-    if loss.assumptions and unbounded:
-        return "where noise is unbounded (Gaussian DP, delta = 0) a function, known on a bounded range, is not enough"
-    others = [c for c in problem.constraints if not isinstance(c, Unbiased)]
-    return "constraints must be empty, or Unbiased() (the noise is symmetric)" if others else None
+    return additive_lattice.refused(problem, GDP | Profile | Curve, "GDP, Profile or Curve")
 
 
 def design(run: Run, *, n: int | None = None, gaussian: bool = True) -> Solution:
@@ -932,7 +782,7 @@ def design(run: Run, *, n: int | None = None, gaussian: bool = True) -> Solution
     if n is not None:
         n = require.integer("n", n, low=1, high=10_000)
     problem = run.problem
-    sized(problem)
+    additive_lattice.sized(problem)
     privacy: Any = problem.privacy
     # The design of one pair is the faster one; at delta = 0 its proof is for that notion alone.
     if isinstance(privacy, Profile) and len(privacy.pairs) == 1 and privacy.pairs[0][1] > 0:  # type: ignore[operator]
@@ -940,13 +790,12 @@ def design(run: Run, *, n: int | None = None, gaussian: bool = True) -> Solution
     if isinstance(privacy, Curve):
         return _under_curve(run, privacy, n)
     task = _Task(problem, run.began + run.time_limit, run.solver)
-    fixed = n is not None or task.discrete
-    points = n or (int(task.width) if task.discrete else math.ceil(4 * float(privacy.mu)) if task.gaussian else 6)
-    best: _Bracket | None = None
+    fixed = n is not None or task.integers
+    points = n or (int(task.width) if task.integers else math.ceil(4 * float(privacy.mu)) if task.gaussian else 6)
+    best: Bracket | None = None
     coarse: TailProgram | None = None
-    rival, floor = None if fixed or not gaussian else task.rival(), task.half_lines()
-    closed = rival is not None and rival[1] - floor <= rtol * rival[1]
-    for size in [] if closed else [points] if fixed else _sizes(task, points):
+    whole = known = task.known(gaussian and not fixed)
+    for size in [] if known.gap <= rtol else [points] if fixed else _sizes(task, points):
         if size * (task.radius + 2) > MAX_POINTS:
             break
         run.progress(f"{size} lattice points per sensitivity", *((best.lower, best.value) if best else ()))
@@ -960,43 +809,33 @@ def design(run: Run, *, n: int | None = None, gaussian: bool = True) -> Solution
             peaked = task.spent(found, size) > max(SPIKE, rtol / 4) * found.value
             if meshed and best is None and not fixed and found.gap > rtol and peaked:
                 best = _peaked(run, task, found, rtol)
+                whole = best.better(known)
                 break
-            coarse, best = found.program, _better(best, found)
-        if time.perf_counter() > task.deadline or (best is not None and best.within(rtol, rival, floor)):
+            coarse, best = found.program, found.better(best)
+            whole = best.better(known)
+        if time.perf_counter() > task.deadline or whole.gap <= rtol:
             break
-    # What is proven without multipliers.
-    basic: Any = HalfLinesCertificate() if floor else AdditiveCertificate(1, "nodes", ())
-    if task.loss.exponent is None and not (fixed or closed) and (best is None or not best.within(rtol, rival, floor)):
-        other = _borrowed(run, gaussian, basic)
-        if best is None and other is not None and (rival is None or other.value <= rival[1]):
-            return other
-        if best is not None and other is not None and other.value < best.value:
-            best = replace(best, mechanism=other.mechanism, value=other.value, lower=min(best.lower, other.value))
-    if best is None and rival is not None:
-        message = GAUSSIAN if closed else f"no noise was found on a lattice: {GAUSSIAN}"
-        told = Program(
-            "tail probabilities on a lattice", f"powers of tests under the curve of {privacy.adjective}", task.solver.name,
-            run.seconds, run.rtol, message=message, stopped=not run.left(),
-        )  # fmt: skip
-        lower = min(basic.bound(problem).value, rival[1])
-        return Solution(problem, rival[1], lower, rival[0], basic, told)
-    if best is None:
+    if task.loss.exponent is None and not fixed and not whole.gap <= rtol:
+        whole = _borrowed(run, gaussian, whole)
+    if whole.mechanism is None or math.isinf(whole.value):
         raise ValueError(
             f"{problem.privacy.adjective} is not allowed: no noise was found within {MAX_POINTS} lattice points and the time "
             "limit; raise the privacy parameters, the time limit, or scale the data to a smaller sensitivity"
         )
-    if floor > best.lower:
-        best = replace(best, certificate=HalfLinesCertificate(), lower=floor)
-    program, noise, value, message = best.program, best.mechanism, best.value, ""
-    if rival is not None and rival[1] < value:
-        noise, value, message = *rival, f"{GAUSSIAN}, which is better than what was found"
-    told = Program(
-        f"{program.size} tail probabilities on a lattice of {program.n} points per sensitivity",
-        f"powers of tests at shifts 1..{program.n} under the curve of {privacy.adjective}: {len(program.cuts)} cuts",
-        f"{task.solver.name}, {program.rounds} rounds on the last lattice", run.seconds, run.rtol, program.objective,
-        message=message, stopped=run.seconds > run.time_limit, build=_model, arguments=(program.session.program,),
-    )  # fmt: skip
-    return Solution(problem, value, min(best.lower, value), noise, best.certificate, told)
+    found_by = f"powers of tests at all shifts under the curve of {privacy.adjective}"
+    told = Program("tail probabilities on a lattice", found_by, task.solver.name, run.seconds, run.rtol)
+    if isinstance(whole.program, Program):
+        told = whole.program
+    elif best is not None:
+        program = best.program
+        told = Program(
+            f"{program.size} tail probabilities on a lattice of {program.n} points per sensitivity",
+            f"{found_by}: {len(program.cuts)} cuts", f"{task.solver.name}, {program.rounds} rounds on the last lattice",
+            run.seconds, run.rtol, program.objective, build=_model, arguments=(program.session.program,),
+        )  # fmt: skip
+    message = "the noise is the Gaussian's" if isinstance(whole.mechanism, LatticeGaussian) else whole.kind
+    told = replace(told, message=message, stopped=run.seconds > run.time_limit)
+    return Solution(problem, whole.value, whole.lower, whole.mechanism, whole.certificate, told)
 
 
 def _sizes(task: _Task, points: int) -> Iterator[int]:
@@ -1008,51 +847,33 @@ def _sizes(task: _Task, points: int) -> Iterator[int]:
             yield points
             points *= 2
         return
-    off, tried = Fraction(task.loss.steps, 2), [aligned(points, task.jumps, task.loss.steps)]
+    off, tried = Fraction(task.loss.steps, 2), [additive_lattice.aligned(points, task.jumps, task.loss.steps)]
     while tried[-1] < JUMPY:
         yield tried[-1]
-        tried.append(aligned(2 * tried[-1], task.jumps, task.loss.steps))
+        tried.append(additive_lattice.aligned(2 * tried[-1], task.jumps, task.loss.steps))
     yield tried[-1]
     apart = {n: max((off - b * n) % 1 for b in task.jumps) / n for n in range(2, JUMPY + 1)}
     yield from [n for n in sorted(apart, key=apart.__getitem__) if n not in tried][:LATTICES]
 
 
-def _borrowed(run: Run, gaussian: bool, certificate: Any) -> Solution | None:
+def _borrowed(run: Run, gaussian: bool, best: Bracket) -> Bracket:
     """Noise that is good for powers, where the lattices of a loss that is none are too coarse."""
-    found: list[Solution] = []
     for power in ("squared", "abs"):
-        if not found or run.left():
-            objective = WorstCase(power)
+        if math.isinf(best.value) or run.left():
+            other = replace(run.problem, objective=WorstCase(power))
             with contextlib.suppress(ValueError, SolverFailure):
-                made = design(
-                    replace(run, problem=replace(run.problem, objective=objective), rtol=max(run.rtol, BORROWED)),
-                    gaussian=gaussian,
-                )
+                made = design(replace(run, problem=other, rtol=max(run.rtol, BORROWED)), gaussian=gaussian)
                 value = made.mechanism.enclose(run.problem.objective)[1]
-                told = replace(
-                    made.program, rtol=run.rtol, objective=None, seconds=run.seconds, stopped=not run.left(),
-                    message=f"noise for {objective.loss}, which is better than what was found for this loss",
-                )  # fmt: skip
-                lower = min(certificate.bound(run.problem).value, value)
-                found.append(Solution(run.problem, value, lower, made.mechanism, certificate, told))
-    return min(found, key=lambda one: one.value, default=None)
+                if value < best.value:
+                    kind = f"noise for {other.objective.loss}, which is better than what was found for this loss"
+                    told = replace(made.program, rtol=run.rtol, objective=None, seconds=run.seconds)
+                    lower = min(best.lower, value)
+                    best = replace(best, mechanism=made.mechanism, value=value, lower=lower, program=told, kind=kind)
+    return best
 
 
 def _model(program: LinearProgram) -> LinearProgram:
     return program
-
-
-def _better(old: _Bracket | None, new: _Bracket) -> _Bracket:
-    if old is None:
-        return new
-    attained, proven = (new if new.value <= old.value else old), (new if new.lower >= old.lower else old)
-    return replace(
-        proven,
-        mechanism=attained.mechanism,
-        value=attained.value,
-        lower=min(proven.lower, attained.value),
-        program=new.program,
-    )
 
 
 def _one_pair(run: Run, n: int | None) -> Solution:

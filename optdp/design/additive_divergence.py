@@ -15,29 +15,23 @@ import contextlib
 import math
 import time
 from dataclasses import dataclass, replace
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
-from optdp.certificates.additive import SCALE, lattice_costs, not_noise
 from optdp.certificates.base import Refusal
 from optdp.certificates.divergence import DivergenceCertificate
-from optdp.certificates.peak import PeakCertificate
-from optdp.design import additive_narrow, additive_peak
-from optdp.design.additive import JUMPY, aligned, as_weights, coarsest, in_bins, jumps_of, moved_in, sized
+from optdp.design import additive_lattice, additive_narrow, additive_peak
+from optdp.design.additive_lattice import JUMPY, Bracket, LatticeTask, as_weights
 from optdp.design.registry import Run, register
 from optdp.exact import require
 from optdp.exact.numbers import Number, border
 from optdp.exact.sampling import LIMB
 from optdp.mechanisms.additive import AdditiveMechanism
-from optdp.mechanisms.peak import PeakNoise
-from optdp.problem.constraints import Unbiased
 from optdp.problem.domains import Integers
-from optdp.problem.objectives import WorstCase
 from optdp.problem.privacy import KL, RDP
 from optdp.problem.problem import Problem
-from optdp.solution import Program, Solution
+from optdp.solution import Solution
 from optdp.solvers import divergence, noise
 
 #: Lattices with more masses are not tried.
@@ -72,17 +66,12 @@ ROUNDS, SETTLED, LONG, UNEVEN = 6, 1e-7, 800, 0.03
 SMALL = 1e-5
 
 
-class _Task:
+class _Task(LatticeTask):
     """A problem in the numbers that the search works with."""
 
     def __init__(self, problem: Problem) -> None:
-        privacy: Any = problem.privacy
-        self.problem, self.privacy = problem, privacy
-        self.loss, self.width, self.discrete = (
-            problem.objective.loss,
-            privacy.sensitivity,
-            isinstance(problem.domain, Integers),
-        )
+        super().__init__(problem)
+        privacy = self.privacy
         self.alpha = None if isinstance(privacy, KL) else float(privacy.alpha)
         self.bound = float(privacy.bound)
         #: The standard deviation of the Gaussian that spends as much, in sensitivities.
@@ -93,25 +82,12 @@ class _Task:
         if self.alpha is not None:
             self.steep = max(self.bound, min(self.steep, self.bound + RARE / (self.alpha - 1)))
             self.radius = min(self.radius, RATIOS / self.bound + 1)
-        #: From where on the loss is constant, 0 if it is not.
-        self.beyond = float(self.loss.polynomials[0][-1] / Fraction(self.width)) if self.loss.bounded else 0.0
         self.radius += self.beyond
-        self.jumps = jumps_of(self.loss, self.width)
-
-    def bins(self, n: int) -> bool:
-        """Whether cells begin where the loss jumps, and are not around these places."""
-        return self.loss.steps and not self.discrete and in_bins(n, self.jumps)
 
     def aligned(self, points: int) -> int:
         """Points per sensitivity near `points` that suit the jumps."""
-        fits = coarsest(self.jumps) if self.loss.steps else None
-        return fits or (aligned(points, self.jumps, self.loss.steps) if self.jumps else points)
-
-    def costs(self, n: int, last: int) -> np.ndarray:
-        """Costs of lattice points in floats."""
-        rounding = "bins" if self.bins(n) else "nodes"
-        exact = lattice_costs(self.loss, self.width, n, last, self.discrete, rounding)
-        return np.array([float(c) for c in exact]) / 2.0**SCALE
+        fits = additive_lattice.coarsest(self.jumps) if self.loss.steps else None
+        return fits or (additive_lattice.aligned(points, self.jumps, self.loss.steps) if self.jumps else points)
 
     def weight(self, n: int, size: int) -> np.ndarray:
         """How many points are at each distance."""
@@ -383,20 +359,7 @@ class _Point:
     problem: Problem
 
 
-@dataclass(frozen=True)
-class _Bracket:
-    mechanism: AdditiveMechanism | PeakNoise
-    value: float
-    certificate: DivergenceCertificate | PeakCertificate
-    lower: float
-    point: _Point | None
-
-    @property
-    def gap(self) -> float:
-        return (self.value - self.lower) / self.value
-
-
-def _bracket(task: _Task, n: int, deadline: float) -> _Bracket | None:
+def _bracket(task: _Task, n: int, deadline: float) -> Bracket | None:
     size = math.ceil(n * task.radius) + n
     if size > VARIABLES:
         return None
@@ -410,25 +373,18 @@ def _bracket(task: _Task, n: int, deadline: float) -> _Bracket | None:
         if mechanism.admitted(task.privacy):
             value = mechanism.enclose_loss(task.loss, sent=True)[1]
             certificate, proven = task.certificate(found)
-            return _Bracket(mechanism, value, certificate, min(max(proven, 0.0), value), found)
+            return Bracket(mechanism, value, certificate, min(max(proven, 0.0), value), found)
     return None
 
 
 def accepts(problem: Problem) -> str | None:
     """Additive noise on the line or the integers under KL or Renyi differential privacy."""
-    if reason := not_noise(problem):
+    if reason := additive_lattice.refused(problem, KL | RDP, "KL or RDP"):
         return reason
-    if not isinstance(problem.privacy, KL | RDP):
-        return "the privacy must be KL or RDP"
     most = WHOLE if isinstance(problem.domain, Integers) else additive_peak.TO
     if isinstance(problem.privacy, RDP) and float(problem.privacy.bound) > most:
         return f"the bound of RDP must be at most {most:g}: there is hardly any noise then"
-    if not isinstance(problem.objective, WorstCase):
-        return "the objective must be a worst case"
-    if problem.objective.loss.assumptions:
-        return "the loss must be a power or piecewise polynomial: noise is unbounded, and a function is known on a bounded range"
-    others = [c for c in problem.constraints if not isinstance(c, Unbiased)]
-    return "constraints must be empty, or Unbiased() (the noise is symmetric)" if others else None
+    return None
 
 
 def design(run: Run, *, n: int | None = None) -> Solution:
@@ -437,25 +393,25 @@ def design(run: Run, *, n: int | None = None) -> Solution:
     if n is not None:
         n = require.integer("n", n, low=1, high=1000)
     problem, deadline = run.problem, run.began + run.time_limit
-    sized(problem)
+    additive_lattice.sized(problem)
     if isinstance(problem.privacy, RDP) and float(problem.privacy.alpha) < NEAR:
         with contextlib.suppress(ValueError):  # the program below says why
             return _near_kl(run, n)
     task = _Task(problem)
-    fixed = n is not None or task.discrete
-    steep = _steep(task)
+    fixed = n is not None or task.integers
+    power = task.alpha is not None and not task.integers and task.loss.exponent is not None
+    steep = additive_peak.bracket(problem) if power and task.bound >= additive_peak.FROM else None
     if steep is not None and (task.bound > STEEPEST or (steep.gap <= rtol and not fixed)):
-        return _solution(run, steep, told=_peaked(run, steep))
-    points = n or (int(task.width) if task.discrete else max(2, math.ceil(3 / task.scale)))
+        return _solution(run, steep)
+    points = n or (int(task.width) if task.integers else max(2, math.ceil(3 / task.scale)))
     if not fixed and task.alpha is not None:  # the peak is resolved from the start
-        points = max(
-            points, math.ceil(1.5 / additive_narrow.peak(task.bound, 1 if (task.loss.exponent or 1) < 2 else 2))
-        )
+        peak = additive_narrow.peak(task.bound, 1 if (task.loss.exponent or 1) < 2 else 2)
+        points = max(points, math.ceil(1.5 / peak))
     points = points if fixed else task.aligned(points)
-    best: _Bracket | None = None
-    near, failed = None if fixed else moved_in(problem), 0
+    best: Bracket | None = None
+    near, failed = None if fixed else additive_lattice.moved_in(problem), 0
     if near is not None and (made := _bracket(_Task(near), _Task(near).aligned(1), deadline)) is not None:
-        value = made.mechanism.enclose_loss(task.loss, sent=True)[1]  # type: ignore[call-arg]
+        value = made.mechanism.enclose_loss(task.loss, sent=True)[1]
         best = replace(made, value=value, lower=0.0)  # what is proven is about the other loss
     while True:
         run.progress(f"{points} lattice points per sensitivity", *((best.lower, best.value) if best else ()))
@@ -466,41 +422,49 @@ def design(run: Run, *, n: int | None = None) -> Solution:
                 break
             points = math.ceil(0.85 * points) if best else math.ceil(1.3 * points)
             continue
-        best = found if best is None else _better(best, found)
+        before, best = best, found.better(best)
+        if before is not None and before.value < found.value:  # what is told is about the noise
+            best = replace(best, program=before.program)
         if fixed or best.gap <= rtol or time.perf_counter() > deadline:
             break
-        most = int(VARIABLES / (task.radius + 1))
-        points, last = (
-            min(max(math.ceil(points * math.sqrt(found.gap / (AIM * rtol))), points + 1), 4 * points, most),
-            points,
-        )
-        points = task.aligned(points)
+        last, most = points, min(4 * points, int(VARIABLES / (task.radius + 1)))
+        wanted = math.ceil(points * math.sqrt(found.gap / (AIM * rtol)))
+        points = task.aligned(min(max(wanted, points + 1), most))
         if points <= last or (task.jumps and points > JUMPY):
             break
     if best is None and steep is not None:
-        return _solution(run, steep, told=_peaked(run, steep))
-    # On a lattice that is too coarse for the peak nothing may be proven: what the peak proves holds beside it.
-    whole = _better(best, steep) if best and steep and (best.lower <= 0 or not fixed) else best
+        return _solution(run, steep)
     if best is None and time.perf_counter() > deadline:
         raise ValueError(
             f"time_limit = {run.time_limit:g} is not allowed for {problem.privacy.adjective} noise with loss = "
             f"{problem.objective.loss.name!r}: there is no noise yet on {points} points per sensitivity; raise it"
         )
+    # On a lattice that is too coarse for the peak nothing may be proven: what the peak proves holds beside it.
+    whole = steep.better(best) if best and steep and (best.lower <= 0 or not fixed) else best
     if best is None or whole is None or whole.lower <= 0:
         raise ValueError(
             f"{problem.privacy.adjective} is not allowed with loss = {problem.loss.name!r}: the program on {points} points per "
             "sensitivity has no usable solution (it may have none where the loss of the best noise is too small for floats, "
             "such as a chance below about 1e-10); raise or lower the bound, or change the loss or the sensitivity"
         )
-    point = best.point
-    assert point is not None
-    told = Program(
-        f"{point.p.size} masses on a lattice of {point.n} points per sensitivity, with geometric tails",
-        f"divergences at shifts 1..{point.n}", f"Newton's method (optdp), {point.steps} steps on the last lattice",
-        run.seconds, run.rtol, point.value, stopped=run.seconds > run.time_limit, build=_model,
-        arguments=(point.problem, point.n),
+    return _solution(run, replace(whole, program=best.program))
+
+
+def _solution(run: Run, best: Bracket) -> Solution:
+    """What is found, and what is told of the program: on a lattice, or of the peak alone."""
+    point: _Point | None = best.program
+    if point is None:
+        size = f"{len(best.mechanism.ends)} steps of a peak on a plateau; the model is that of 2 points per sensitivity"
+        rows, solver = "the Renyi divergence of the worst pair", "closed form, no solver"
+    else:
+        size = f"{point.p.size} masses on a lattice of {point.n} points per sensitivity, with geometric tails"
+        rows = f"divergences at shifts 1..{point.n}"
+        solver = f"Newton's method (optdp), {point.steps} steps on the last lattice"
+    return run.solution(
+        best.mechanism, best.certificate, size, rows, solver, (best.lower, best.value), stopped=run.seconds > run.time_limit,
+        objective=point.value if point else None, build=_model,
+        arguments=(point.problem, point.n) if point else (run.problem, 2),
     )  # fmt: skip
-    return _solution(run, whole, told)
 
 
 def _near_kl(run: Run, n: int | None) -> Solution:
@@ -527,33 +491,6 @@ def _near_kl(run: Run, n: int | None) -> Solution:
         if time.perf_counter() > run.began + run.time_limit:
             break
     raise ValueError(f"no {privacy.adjective} noise is near enough to that for the KL divergence")
-
-
-def _solution(run: Run, best: _Bracket, told: Program) -> Solution:
-    return Solution(run.problem, best.value, best.lower, best.mechanism, best.certificate, told)
-
-
-def _steep(task: _Task) -> _Bracket | None:
-    """The peak on a plateau, where the bound is large and the loss a power."""
-    if task.alpha is None or task.discrete or task.bound < additive_peak.FROM or task.loss.exponent is None:
-        return None
-    found = additive_peak.bracket(task.problem)
-    return None if found is None else _Bracket(*found, None)
-
-
-def _peaked(run: Run, best: _Bracket) -> Program:
-    mechanism: Any = best.mechanism
-    return Program(
-        f"{len(mechanism.ends)} steps of a peak on a plateau; the model is that of 2 points per sensitivity",
-        "the Renyi divergence of the worst pair", "closed form, no solver", run.seconds, run.rtol,
-        stopped=run.seconds > run.time_limit, build=_model, arguments=(run.problem, 2),
-    )  # fmt: skip
-
-
-def _better(old: _Bracket, new: _Bracket) -> _Bracket:
-    """The better of both sides."""
-    attained, proven = (new if new.value <= old.value else old), (new if new.lower >= old.lower else old)
-    return replace(attained, certificate=proven.certificate, lower=min(proven.lower, attained.value))
 
 
 def _model(problem: Problem, n: int) -> Any:

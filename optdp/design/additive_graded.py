@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -56,6 +56,41 @@ def spaced(cell: int, growth: float, inner: float = 0.0, coarse: float = COARSE)
         if 2 * step <= (coarse if x < inner else growth) * x and x % (2 * step) == 0:
             step *= 2
     return found
+
+
+def peaks(
+    curve: Any, excess: np.ndarray, level: np.ndarray, tolerance: float, each: int
+) -> Iterator[tuple[int, int, float, float, float]]:
+    """(row, column, excess, eps, delta) where a curve is broken most, `each` of a row at most, with its tangent there."""
+    before, after = np.roll(excess, 1, axis=1), np.roll(excess, -1, axis=1)
+    row, column = np.nonzero((excess > tolerance) & (excess >= before) & (excess >= after))
+    order = np.lexsort((-excess[row, column], row))
+    row, column = row[order], column[order]
+    rank = np.arange(row.size) - np.searchsorted(row, row)
+    row, column = row[rank < each], column[rank < each]
+    eps, delta = curve.tangent(level[row, column])
+    return zip(row.tolist(), column.tolist(), excess[row, column].tolist(), eps.tolist(), delta.tolist(), strict=True)
+
+
+def broken_sets(
+    curve: Any, here: np.ndarray, there: np.ndarray, ignored: np.ndarray, known: float, tolerance: float, each: int,
+    atom: float = 0.0,
+) -> Iterator[tuple[int, np.ndarray, float, float, float]]:  # fmt: skip
+    """(row, mask of columns, excess, eps, delta) of the sets that break a curve most: level sets of the likelihood ratio.
+
+    **Arguments:** `here`, `there`: masses under two neighbours in each row; `ignored`: those that no set has; `known`: levels up
+    to this are not looked at; `atom`: what every set has beside its masses here; `each`: sets of a row, at most.
+    """
+    ratio = np.log(np.maximum(here, 1e-300)) - np.log(np.maximum(there, 1e-300))
+    ratio[ignored] = -800.0
+    order = np.argsort(-ratio, axis=1, kind="stable")
+    power, level = (np.cumsum(np.take_along_axis(v, order, 1), axis=1) for v in (here, there))
+    looked = (level < 0.5) & (level > known) & (np.take_along_axis(ratio, order, 1) >= 0)
+    excess = np.where(looked, curve.excess(power + atom, level), -1.0)
+    for k, i, over, eps, delta in peaks(curve, excess, level, tolerance, each):
+        chosen = np.zeros(here.shape[1], dtype=bool)
+        chosen[order[k, : i + 1]] = True
+        yield k, chosen, over, eps, delta
 
 
 @dataclass(frozen=True)
@@ -249,20 +284,13 @@ class Relaxation:
 
     def _broken(self, own: np.ndarray, shifted: np.ndarray) -> list[_Row]:
         """Tests that break the curve, the worst first."""
-        ratio = np.log(np.maximum(own, 1e-300)) - np.log(np.maximum(shifted, 1e-300))
-        ratio[own + shifted < 1e-4 * self.curve.rare] = -800.0
-        order = np.argsort(-ratio, axis=1, kind="stable")
-        level = np.cumsum(np.take_along_axis(shifted, order, 1), axis=1)
-        known = (level < 0.5) & (level > self.curve.rare) & (np.take_along_axis(ratio, order, 1) >= 0)
-        excess = np.where(known, self.curve.excess(np.cumsum(own[order], axis=1), level), -1.0)
-        found: list[tuple[float, _Row]] = []
-        for k, over in enumerate(excess):
-            peaks = np.flatnonzero((over > BROKEN) & (over >= np.roll(over, 1)) & (over >= np.roll(over, -1)))
-            peaks = peaks[np.argsort(-over[peaks])][:EACH]
-            for i, eps, delta in zip(peaks, *self.curve.tangent(level[k, peaks]), strict=True):
-                mask = np.zeros(own.size, dtype=bool)
-                mask[order[k, : i + 1]] = True
-                found.append((float(over[i]), _Row(mask, k, float(eps), float(delta))))
+        rare, own = self.curve.rare, np.broadcast_to(own, shifted.shape)
+        found = [
+            (over, _Row(chosen, k, eps, delta))
+            for k, chosen, over, eps, delta in broken_sets(
+                self.curve, own, shifted, own + shifted < 1e-4 * rare, rare, BROKEN, EACH
+            )
+        ]
         return [row for _, row in sorted(found, key=lambda item: -item[0])]
 
     def _function(self, row: _Row) -> np.ndarray:

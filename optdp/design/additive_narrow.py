@@ -111,11 +111,8 @@ def certificate(problem: Problem, costs: Any, n: int, deadline: float) -> Additi
             cost, vstack([(diags(1 / norm) @ rows)[used], within]).tocsr(), np.full(used.size + columns, -np.inf),
             np.concatenate([(limit / norm)[used], np.zeros(columns)]), name="additive",
         )  # fmt: skip
-        found = (
-            Highs(tolerance=1e-9, crossover=False)
-            .session(program)
-            .solve(time_limit=max(deadline - time.perf_counter(), 0.1), method="ipm")
-        )
+        session, left = Highs(tolerance=1e-9, crossover=False).session(program), deadline - time.perf_counter()
+        found = session.solve(time_limit=max(left, 0.1), method="ipm")
         if not found.usable:
             return None
         broken = np.flatnonzero(rows @ found.x > limit + ROUGH + 1e-6 * norm)

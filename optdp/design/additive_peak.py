@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from optdp.certificates.peak import PeakCertificate
+from optdp.design.additive_lattice import Bracket
 from optdp.exact import enclosures
 from optdp.mechanisms.peak import FALL, PeakNoise
 from optdp.problem.problem import Problem
@@ -25,8 +26,8 @@ STEPS, BITS, HEIGHT = 128, 44, 64
 SHARES = (1e-10, 1e-8, 1e-6, 1e-4)
 
 
-def bracket(problem: Problem) -> tuple[PeakNoise, float, PeakCertificate, float] | None:
-    """(mechanism, value, certificate, bound); None where the peak is not narrow enough for a proof."""
+def bracket(problem: Problem) -> Bracket | None:
+    """Both sides; None where the peak is not narrow enough for a proof."""
     certificate = PeakCertificate.best(problem)
     try:
         proven = certificate.bound(problem).value
@@ -39,7 +40,7 @@ def bracket(problem: Problem) -> tuple[PeakNoise, float, PeakCertificate, float]
             return None
         if noise is not None and noise.admitted(problem.privacy):
             value = noise.enclose_loss(problem.objective.loss)[1]
-            return noise, value, certificate, min(proven, value)
+            return Bracket(noise, value, certificate, min(proven, value))
     return None
 
 

@@ -21,19 +21,18 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any
 
-from optdp.certificates.additive import AdditiveCertificate
-from optdp.certificates.base import Certificate
+from optdp.certificates.additive import AdditiveCertificate, on_integers
 from optdp.certificates.quantile import QuantileCertificate
 from optdp.design import additive, additive_curve, additive_divergence
+from optdp.design.additive_lattice import Bracket, pairs_of
 from optdp.design.registry import Run, register
 from optdp.exact import enclosures, require
-from optdp.mechanisms.base import Mechanism
 from optdp.problem.domains import Integers
 from optdp.problem.losses import Threshold
 from optdp.problem.objectives import Quantile, WorstCase
-from optdp.problem.privacy import GDP, KL, RDP, ApproxDP, Curve, Profile
+from optdp.problem.privacy import GDP
 from optdp.problem.problem import Problem
-from optdp.solution import Program, Solution
+from optdp.solution import Solution
 
 #: Lattices with more points per sensitivity are not tried, by design, for quantiles of at least a sensitivity, and in proportion
 #: below it, up to LIMIT.
@@ -55,6 +54,12 @@ def _design(problem: Problem) -> Any:
     return next(d for d in DESIGNS if d.accepts(problem) is None)
 
 
+def _refused(problem: Problem) -> str | None:
+    """Why none of the designs solves it: what the one says that knows the notion."""
+    reasons = [design.accepts(problem) for design in DESIGNS]
+    return None if None in reasons else next((r for r in reasons if "privacy must be" not in str(r)), reasons[0])
+
+
 @dataclass
 class _Search:
     """What is known of V, and the best of both sides so far. Distances are in sensitivities."""
@@ -68,19 +73,15 @@ class _Search:
     #: (distance, log V) with V proven above 1 - level, and attained at most it.
     low: tuple[Fraction, float] | None = None
     high: tuple[Fraction, float] | None = None
-    lower: float = 0.0
-    value: float = math.inf
-    mechanism: Mechanism | None = None
-    certificate: QuantileCertificate | None = None
-    program: Program | None = None
+    best: Bracket = field(
+        default_factory=lambda: Bracket(
+            None, math.inf, QuantileCertificate(0.0, AdditiveCertificate(1, "nodes", ())), 0.0
+        )
+    )
     tried: set[Fraction] = field(default_factory=set)
     #: Where V is too small for its program.
     ceiling: Fraction | None = None
     failure: str = ""
-
-    @property
-    def done(self) -> bool:
-        return math.isfinite(self.value) and self.value - self.lower <= self.run.rtol * self.value
 
     def probe(self, at: Fraction, n: int) -> None:
         """Solve for V there."""
@@ -90,13 +91,10 @@ class _Search:
         if not self.integers and Fraction(limit) == edge:  # noise may have an atom at the end of a cell
             limit = math.nextafter(limit, 0.0)
         problem = _inner(run.problem, limit)
-        left = max(run.left(), 0.1)
-        design = _design(problem)
-        one = replace(
-            run, problem=problem, rtol=min(STEEPER * run.rtol, 0.1), time_limit=left, began=time.perf_counter()
-        )
+        rtol, left = min(STEEPER * run.rtol, 0.1), max(run.left(), 0.1)
+        one = replace(run, problem=problem, rtol=rtol, time_limit=left, began=time.perf_counter())
         try:
-            found = design.design(one, n=None if self.integers else n)
+            found = _design(problem).design(one, n=None if self.integers else n)
         except ValueError as error:
             self.failure = str(error)
             if self.high is None and (self.low is None or at > self.low[0]):
@@ -105,16 +103,15 @@ class _Search:
         most = 1 - Fraction(self.level)
         middle = math.log(max((found.lower_bound + found.value) / 2, 1e-300))
         value = found.mechanism.enclose(run.problem.objective)[1]
-        if value < self.value:
-            self.value, self.mechanism, self.program = value, found.mechanism, found.program
+        if value < self.best.value:
+            self.best = replace(self.best, mechanism=found.mechanism, value=value, program=found.program)
         if Fraction(found.value) <= most and (self.high is None or at < self.high[0]):
             self.high = at, middle
         elif Fraction(found.lower_bound) > most and (self.low is None or at > self.low[0]):
-            self.low, self.certificate = (at, middle), QuantileCertificate(limit, found.certificate)
-            self.lower = self.certificate.bound(run.problem).value
-        elif self.program is None:
-            self.program = found.program
-        run.progress(f"P(|X| > {limit:.6g}), {n} lattice points per sensitivity", self.lower, self.value)
+            self.low, certificate = (at, middle), QuantileCertificate(limit, found.certificate)
+            self.best = replace(self.best, certificate=certificate, lower=certificate.bound(run.problem).value)
+        told = f"P(|X| > {limit:.6g}), {n} lattice points per sensitivity"
+        run.progress(told, self.best.lower, self.best.value)
 
     def next(self, finest: int) -> tuple[Fraction, int] | None:
         """The distance to be tried next, and the lattice."""
@@ -159,15 +156,11 @@ class _Search:
         from scipy.special import ndtri
 
         privacy: Any = self.run.problem.privacy
-        if isinstance(privacy, GDP | KL | RDP):
-            mu = (
-                float(privacy.mu)
-                if isinstance(privacy, GDP)
-                else math.sqrt(2 * float(privacy.bound) / float(getattr(privacy, "alpha", 1)))
-            )
+        pairs, rate = pairs_of(privacy), -math.log1p(-self.level)
+        if not pairs:  # that of the Gaussian which spends as much
+            alpha = float(getattr(privacy, "alpha", 1))
+            mu = float(privacy.mu) if isinstance(privacy, GDP) else math.sqrt(2 * float(privacy.bound) / alpha)
             return float(ndtri((1 + self.level) / 2)) / mu
-        pairs = [(privacy.eps, privacy.delta)] if isinstance(privacy, ApproxDP) else privacy.pairs
-        rate = -math.log1p(-self.level)
         slow = [rate / float(e) if float(e) > 0 else math.inf for e, _ in pairs]
         even = [self.level / (2 * float(d)) if float(d) > 0 else math.inf for _, d in pairs]
         return max(map(min, slow, even))
@@ -178,8 +171,7 @@ def accepts(problem: Problem) -> str | None:
     if not isinstance(problem.objective, Quantile):
         return "the objective must be a quantile"
     width = float(getattr(problem.privacy, "sensitivity", 1.0))
-    reasons = [design.accepts(_inner(problem, width)) for design in DESIGNS]
-    return None if None in reasons else next((r for r in reasons if "privacy must be" not in str(r)), reasons[0])
+    return _refused(_inner(problem, width))
 
 
 def design(run: Run, *, n: int | None = None) -> Solution:
@@ -191,9 +183,8 @@ def design(run: Run, *, n: int | None = None) -> Solution:
     level, integers = problem.objective.level, isinstance(problem.domain, Integers)
     if integers and n is not None:
         raise ValueError(f"n = {n} is not allowed on the integers, where the lattice is theirs")
-    pairs: Any = [(privacy.eps, privacy.delta)] if isinstance(privacy, ApproxDP) else getattr(privacy, "pairs", ())
-    least = min((Fraction(d) for _, d in pairs), default=Fraction(0))
-    if not integers and Fraction(level) <= least and isinstance(privacy, ApproxDP | Profile | Curve):
+    least = min((Fraction(d) for _, d in pairs_of(privacy)), default=Fraction(0))
+    if not integers and Fraction(level) <= least:
         why = f"noise that is 0 with probability delta = {float(least):g} has the quantile 0"
         raise ValueError(f"level = {level:g} is not allowed: {why}; it must be above delta")
     fixed = int(privacy.sensitivity) if integers else n or 0  # type: ignore[attr-defined]
@@ -201,29 +192,46 @@ def design(run: Run, *, n: int | None = None) -> Solution:
     most = FINEST[_design(_inner(problem, privacy.sensitivity)).__name__.rsplit(".", 1)[1]]  # type: ignore[attr-defined]
     for _ in range(PROBES):
         small = min(float(search.high[0]) if search.high else 1.0, 1.0)
-        if search.done or run.seconds > run.time_limit:
+        if search.best.gap <= run.rtol or run.seconds > run.time_limit:
             break
         found = search.next(min(math.ceil(most / max(small, 1 / most)), LIMIT) if n is None else n)
         if found is None:
             break
         search.probe(*found)
-    if search.mechanism is None or search.program is None:
-        raise ValueError(
-            search.failure or f"level = {level:g} is not allowed: no noise was found within the time limit"
-        )
-    none: Certificate = AdditiveCertificate(1, "nodes", ())
-    certificate = search.certificate or QuantileCertificate(0.0, none)
-    lower = min(search.lower, search.value)
-    inner = search.program
-    told = replace(
-        inner, seconds=run.seconds, rtol=run.rtol, stopped=run.seconds > run.time_limit,
-        constraints=f"{inner.constraints}; the probability of errors above {len(search.tried)} distances, one after the other",
+    best = search.best
+    if best.mechanism is None:
+        told = f"level = {level:g} is not allowed: no noise was found within the time limit"
+        raise ValueError(search.failure or told)
+    program = replace(
+        best.program, seconds=run.seconds, rtol=run.rtol, stopped=run.seconds > run.time_limit,
+        constraints=f"{best.program.constraints}; the probability of errors above {len(search.tried)} distances, one after the "
+        "other",
     )  # fmt: skip
-    return Solution(problem, search.value, lower, search.mechanism, certificate, told)
+    return Solution(problem, best.value, min(best.lower, best.value), best.mechanism, best.certificate, program)
 
 
 register(
     "additive quantile",
     ("ApproxDP, Profile, Curve, GDP, KL, RDP", "Line, Integers", "Quantile", "Additive", "Unbiased"),
     accepts, design,
+)  # fmt: skip
+
+
+def accepts_change(problem: Problem) -> str | None:
+    """The probability of any error at all, on the integers: there P(X != 0) is P(|X| > 1/2)."""
+    same = on_integers(problem)
+    return "the objective must be WorstCase(Threshold(0)) on the integers" if same is problem else _refused(same)
+
+
+def design_change(run: Run, *, n: int | None = None) -> Solution:
+    """See `optdp.solve_additive`."""
+    inner = replace(run, problem=on_integers(run.problem))
+    found: Solution = _design(inner.problem).design(inner, n=n)
+    return replace(found, problem=run.problem)
+
+
+register(
+    "additive change",
+    ("ApproxDP, Profile, Curve, GDP, KL, RDP", "Integers", "WorstCase(Threshold(0))", "Additive", "Unbiased"),
+    accepts_change, design_change,
 )  # fmt: skip

@@ -24,15 +24,14 @@ from optdp.certificates.cube import CubeCertificate
 from optdp.closed_forms.cube import best_signs, threshold
 from optdp.design.kernel import FAINTEST as KERNEL
 from optdp.design.kernel import solve_kernel
-from optdp.design.registry import Run, register
+from optdp.design.registry import Run, not_unbiased, register
 from optdp.design.vector import solve_vector
-from optdp.exact import require
 from optdp.mechanisms.base import Mechanism
 from optdp.mechanisms.product import ProductMechanism, share_of
 from optdp.mechanisms.scaled import ScaledMechanism
 from optdp.mechanisms.signs import SignMechanism
 from optdp.mechanisms.unbiased_vectors import UnbiasedVectors
-from optdp.problem import LDP, Box, Problem, WorstCase
+from optdp.problem import Box, Problem
 from optdp.solution import Solution
 from optdp.solvers.lp import LinearProgram
 
@@ -40,22 +39,13 @@ from optdp.solvers.lp import LinearProgram
 MARGIN = 1e-5
 #: The gap that is asked for on the ball, which is not the cube.
 ROUGH = 1e-2
-#: The least eps, as for vectors of a sphere.
-FAINTEST = 1e-20
 
 
 def accepts(problem: Problem) -> str | None:
     """Unbiased mechanisms on a cube: the worst case of the squared error."""
-    privacy, domain, objective = problem.privacy, problem.domain, problem.objective
-    if not isinstance(privacy, LDP) or not FAINTEST <= float(privacy.eps) <= require.MAX_EPS:
-        return f"privacy must be LDP with eps in [{FAINTEST:g}, 30]"
-    if not isinstance(domain, Box) or not domain.is_cube:
+    if isinstance(problem.domain, Box) and not problem.domain.is_cube:
         return "the domain must be the cube [-1, 1]^d"
-    if not isinstance(objective, WorstCase) or objective.loss.exponent != 2:
-        return "the objective must be the worst case of the squared error"
-    if not problem.unbiased or problem.family.clause(problem.eps):
-        return "the mechanism must be unbiased, and the family all mechanisms"
-    return None
+    return not_unbiased(problem, Box, "the cube [-1, 1]^d", averaged=False)
 
 
 def design(run: Run) -> Solution:

@@ -136,18 +136,14 @@ def _cuts(run: Run, losses: np.ndarray, prior: np.ndarray | None) -> Floors:
 def _plain(run: Run, losses: np.ndarray, prior: np.ndarray | None) -> Floors:
     """The plain linear program, with losses in units of the largest."""
     scale = float(losses.max()) or 1.0
-    left, failure = run.left(), None
+    eps, left, found = float(run.problem.eps), run.left(), None  # type: ignore[arg-type]
     try:
-        if not left:
-            raise SolverFailure("the time limit was reached before the program was solved", LinearStatus.TIME_LIMIT)
-        program = plain_program(losses / scale, float(run.problem.eps), prior)  # type: ignore[arg-type]
-        found = program.solve(run.solver, time_limit=left).checked()
+        found = plain_program(losses / scale, eps, prior).solve(run.solver, time_limit=left).checked() if left else None
     except SolverFailure as stopped:
         if stopped.status is not LinearStatus.TIME_LIMIT:
             raise
-        failure = stopped
-    if failure is not None:  # the best output for everybody, and multipliers that prove no more than 0
-        return solve_floors(losses, float(run.problem.eps), prior, left=lambda: -1.0)  # type: ignore[arg-type]
+    if found is None:  # the best output for everybody, and multipliers that prove no more than 0
+        return solve_floors(losses, eps, prior, left=lambda: -1.0)
     weights = np.maximum(-found.dual("loss"), 0.0) if prior is None else prior
     masses, value = found.dual("mass") * scale, found.objective * scale
     return Floors(np.maximum(found.value("floor"), 0.0), weights, masses, value, value, 1, 0, False)

@@ -24,10 +24,10 @@ import numpy as np
 from optdp.certificates.frequency import certify
 from optdp.closed_forms.frequency import best_size
 from optdp.design.progress import ProgressLike
-from optdp.design.registry import Run, register, solve
+from optdp.design.registry import FAINTEST, Run, not_unbiased, register, solve
 from optdp.exact import Number, enclosures, require
 from optdp.mechanisms.frequency import AffineOracle, SubsetOracle, prime_at_least
-from optdp.problem import LDP, Average, OneHot, Problem, Unbiased, WorstCase, listed
+from optdp.problem import LDP, OneHot, Problem, Unbiased, WorstCase, listed
 from optdp.solution import Solution
 from optdp.solvers.conic import set_program, solved
 from optdp.solvers.lp import SolverFailure
@@ -36,8 +36,6 @@ METHODS = ("auto", "plain")
 #: The plain program has 2^d sets of d categories.
 PLAIN = 10
 MESSAGES = ("auto", "set", "pair")
-#: The least eps: the dual's multiplier grows as d/eps^2.
-FAINTEST = 1e-20
 
 
 def solve_frequency(
@@ -83,17 +81,7 @@ def solve_frequency(
 
 def accepts(problem: Problem) -> str | None:
     """Unbiased mechanisms on one-hot vectors: the worst case (and the uniform average) of the squared error."""
-    privacy, objective = problem.privacy, problem.objective
-    if not isinstance(privacy, LDP) or not FAINTEST <= float(privacy.eps) <= require.MAX_EPS:
-        return f"privacy must be LDP with eps in [{FAINTEST:g}, 30]"
-    if not isinstance(problem.domain, OneHot):
-        return "the domain must be one-hot vectors"
-    averaged = isinstance(objective, Average) and objective.prior == "uniform"
-    if not (averaged or isinstance(objective, WorstCase)) or objective.loss.exponent != 2:
-        return "the objective must be the worst case (or the uniform average) of the squared error"
-    if not problem.unbiased or problem.family.clause(problem.eps):
-        return "the mechanism must be unbiased, and the family all mechanisms"
-    return None
+    return not_unbiased(problem, OneHot, "one-hot vectors", averaged=True)
 
 
 def design(run: Run, *, message: str = "auto") -> Solution:

@@ -43,77 +43,74 @@ def design(
     run: Run, best: tuple[float, float], made: Mechanism, proof: Certificate, length: float
 ) -> Solution:  # fmt: skip
     """A solution at least as good as the bracket `best` of a mechanism and a certificate; `length`: of the sphere's outputs."""
-    problem = run.problem
-    domain: Any = problem.domain
+    problem, dim = run.problem, run.problem.domain.dim
     (lower, value), eps = best, float(problem.eps)  # type: ignore[arg-type]
-    scale = float(np.clip(layers.limit(domain.dim)[0] * math.exp(-2 * eps / (domain.dim + 2)), lower, value))
-    reach = math.sqrt(scale)
-    if layers.width(eps, domain.dim) < SMALL[domain.dim > 2]:
-        return layered(run, best, made, proof)
-    radii, norms = (
-        int(np.clip(each * size / reach, *span))
-        for each, size, span in ((RADII_EACH, 1.15 * length, RADII), (NORMS_EACH, 1.0, LEAST_NORMS))
-    )
-    found = solve_radial(
-        eps, domain.dim, length, scale, radii=radii, norms=norms, tolerance=min(run.rtol / 10, 1e-4),
-        tell=lambda low, high: run.progress("a floor on radii", low, high),
-    )  # fmt: skip
-    dual = certify(problem, found)
-    bound = dual.bound(problem).value
-    if bound > lower:
+    found: Any
+    if layers.width(eps, dim) < SMALL[dim > 2]:
+        found, dual, other = layered(run)
+        columns, radii, length = f"{found.knots.size + 1}: the floor at knots, and the error", found.spheres.radii, 1.0
+    else:
+        scale = float(np.clip(layers.limit(dim)[0] * math.exp(-2 * eps / (dim + 2)), lower, value))
+        found, dual, other = on_radii(run, length, scale)
+        columns, radii = f"{found.radii.size + 1}: floors of radii, and the error", found.radii
+    bound = dual.bound(problem).value if dual else 0.0
+    if dual is not None and bound > lower:
         lower, proof = bound, dual
-    other = mechanism(problem, found)
     attained = other.enclose(problem.objective)[1] if other else math.inf
     if other is not None and attained < value and other.check_privacy(problem.privacy)[0].passed:
         value, made = attained, other
-    told = f"{found.radii.size} radii, {found.rounds} rounds of cuts"
     return run.solution(
-        made, proof, f"{found.radii.size + 1}: floors of radii, and the error", f"{found.cuts + 1}: total mass, cuts",
-        "HiGHS (cutting planes)", (lower, value), objective=found.bound, message=told,
-        build=build_model, arguments=(eps, domain.dim, length),
+        made, proof, columns, f"{found.cuts + 1}: total mass, cuts", "HiGHS (cutting planes)", (lower, value),
+        objective=found.bound, message=f"{radii.size} radii, {found.rounds} rounds of cuts", build=build_model,
+        arguments=(eps, dim, length),
     )  # fmt: skip
 
 
-def layered(run: Run, best: tuple[float, float], made: Mechanism, proof: Certificate) -> Solution:
-    """`design` for outputs that are close to their inputs."""
-    problem = run.problem
-    domain: Any = problem.domain
-    (lower, value), eps = best, float(problem.eps)  # type: ignore[arg-type]
+def on_radii(
+    run: Run, length: float, scale: float
+) -> tuple[RadialFloor, RadialCertificate, RadialMechanism | None]:  # fmt: skip
+    """A floor on radii, with what it proves and attains; `scale`: about the square of the error that is due to the sphere."""
+    domain: Any = run.problem.domain
+    reach = math.sqrt(scale)
+    radii = int(np.clip(RADII_EACH * (1.15 * length) / reach, *RADII))
+    norms = int(np.clip(NORMS_EACH / reach, *LEAST_NORMS))
+    found = solve_radial(
+        float(run.problem.eps), domain.dim, length, scale, radii=radii, norms=norms, tolerance=min(run.rtol / 10, 1e-4),  # type: ignore[arg-type]
+        tell=lambda low, high: run.progress("a floor on radii", low, high),
+    )  # fmt: skip
+    return found, certify(run.problem, found), mechanism(run.problem, found)
+
+
+def layered(run: Run) -> tuple[layers.Layers, RadialCertificate | None, RadialMechanism | None]:
+    """A floor of layers, for outputs that are close to their inputs, with what it proves and attains."""
+    domain: Any = run.problem.domain
     spheres, each = PLANE if domain.dim == 2 else LAYERED
-    found = layers.Layers(eps, domain.dim, spheres)
+    found = layers.Layers(float(run.problem.eps), domain.dim, spheres)  # type: ignore[arg-type]
     found.run(run.rtol / 100, lambda low, high: run.progress("a floor of layers", low, high))
     norms, weights, centers, reaches = found.dual(each)
-    if weights.any():
-        used = weights > 0
+    dual, used = None, weights > 0
+    if used.any():
         reaches = reaches * math.sqrt(1 - LEFT)
         rows = (v[used].tolist() for v in (norms, weights, 2 * centers, reaches**2 - centers**2))
         dual = RadialCertificate(*map(tuple, rows))
-        bound = dual.bound(problem).value
-        if bound > lower:
-            lower, proof = bound, dual
     gap = max(math.sqrt(4 * MIXED * found.value), 1 / MOST_ROWS) if math.isfinite(found.value) else 1.0
     floor = found.hats @ found.best
     floor = np.where(floor * TOTAL < LEAST, 0.0, np.rint(floor * TOTAL) / TOTAL)
     centers, reaches, means, _ = found.balls(floor, np.append(np.arange(gap / 2, 1, gap), 1 + gap / 100))
-    used = np.diff(np.maximum.accumulate(np.append(0.0, means))) > 0.01 * gap
-    centers, reaches, kept = centers[used], reaches[used], floor > 0
+    apart = np.diff(np.maximum.accumulate(np.append(0.0, means))) > 0.01 * gap
+    centers, reaches, kept = centers[apart], reaches[apart], floor > 0
+    radii, coins = found.spheres.radii[kept], floor[kept] * TOTAL
+    return found, dual, _of_rows(domain, radii, coins, 2 * centers, reaches**2 - centers**2)
+
+
+def _of_rows(domain: Any, radii: Any, coins: Any, slopes: Any, levels: Any) -> RadialMechanism | None:
+    """The mechanism of rows; None where floats cannot find it."""
     try:
-        other = RadialMechanism.of_rows(
-            domain, found.spheres.radii[kept].tolist(), [int(m * TOTAL) for m in floor[kept].tolist()],
-            (2 * centers).tolist(), (reaches**2 - centers**2).tolist(),
-        )  # fmt: skip
+        return RadialMechanism.of_rows(
+            domain, radii.tolist(), [int(c) for c in coins.tolist()], slopes.tolist(), levels.tolist()
+        )
     except ValueError:
-        attained = math.inf
-    else:
-        attained = other.enclose(problem.objective)[1]
-        if attained < value and other.check_privacy(problem.privacy)[0].passed:
-            value, made = attained, other
-    return run.solution(
-        made, proof, f"{found.knots.size + 1}: the floor at knots, and the error", f"{found.cuts + 1}: total mass, cuts",
-        "HiGHS (cutting planes)", (lower, value), objective=found.bound,
-        message=f"{found.spheres.radii.size} radii, {found.rounds} rounds of cuts",
-        build=build_model, arguments=(eps, domain.dim, 1.0),
-    )  # fmt: skip
+        return None
 
 
 def mechanism(problem: Problem, found: RadialFloor) -> RadialMechanism | None:
@@ -139,12 +136,7 @@ def mechanism(problem: Problem, found: RadialFloor) -> RadialMechanism | None:
         np.concatenate([v, w]) for v, w in zip((slopes, levels, means, squares), (np.array([high]), *last), strict=True)
     )
     places = spread(means, squares)
-    rows = zip(slopes[places].tolist(), levels[places].tolist(), strict=True)
-    first, second = zip(*rows, strict=True)
-    try:
-        return RadialMechanism.of_rows(domain, radii.tolist(), list(map(int, coins.tolist())), first, second)
-    except ValueError:
-        return None
+    return _of_rows(domain, radii, coins, slopes[places], levels[places])
 
 
 def spread(means: np.ndarray, squares: np.ndarray) -> list[int]:

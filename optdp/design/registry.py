@@ -14,16 +14,19 @@ from optdp.certificates.base import Certificate
 from optdp.design.progress import Progress, ProgressLike
 from optdp.exact import require
 from optdp.mechanisms.base import Mechanism
-from optdp.problem.problem import Problem
+from optdp.problem import LDP, Average, Problem, WorstCase
 from optdp.solution import Program, Solution
 from optdp.solvers.lp import Guarded, Highs, LinearSolver, SolverFailure
 
 #: Modules that register designs, in the order in which they are asked.
 MODULES = (
-    "piecewise", "affine_window", "additive", "additive_curve", "additive_divergence", "additive_quantile", "additive_change",
-    "lip", "finite_kernel", "frequency",
-    "vector", "cube", "kernel", "metric", "metric_line", "metric_circle", "plane", "pair_kernel",
+    "piecewise", "affine_window", "additive", "additive_curve", "additive_divergence", "additive_quantile", "lip",
+    "finite_kernel", "frequency", "vector", "cube", "kernel", "metric", "metric_line", "metric_circle", "plane", "pair_kernel",
 )  # fmt: skip
+
+#: The least eps for unbiased vectors: below, coins that prefer one cap cannot be told from fair ones, and the multiplier for
+#: categories grows as d/eps^2.
+FAINTEST = 1e-20
 
 
 @dataclass(frozen=True)
@@ -61,6 +64,23 @@ class Run:
             bracket = certificate.bound(self.problem).value, mechanism.enclose(self.problem.objective)[1]
         lower, value = bracket
         return Solution(self.problem, value, min(lower, value), mechanism, certificate, program)
+
+
+def not_unbiased(problem: Problem, domain: type | Any, told: str, averaged: bool) -> str | None:
+    """Why a problem is not the squared error of unbiased mechanisms on such a domain, at the worst input or (`averaged`) on the
+    uniform average.
+    """
+    privacy, objective = problem.privacy, problem.objective
+    if not isinstance(privacy, LDP) or not FAINTEST <= float(privacy.eps) <= require.MAX_EPS:
+        return f"privacy must be LDP with eps in [{FAINTEST:g}, 30]"
+    if not isinstance(problem.domain, domain):
+        return f"the domain must be {told}"
+    uniform = averaged and isinstance(objective, Average) and objective.prior == "uniform"
+    if not (uniform or isinstance(objective, WorstCase)) or objective.loss.exponent != 2:
+        return f"the objective must be the worst case {'(or the uniform average) ' * averaged}of the squared error"
+    if not problem.unbiased or problem.family.clause(problem.eps):
+        return "the mechanism must be unbiased, and the family all mechanisms"
+    return None
 
 
 @dataclass(frozen=True)

@@ -26,19 +26,17 @@ from optdp.design import radial
 from optdp.design.kernel import FAINTEST as KERNEL
 from optdp.design.kernel import solve_kernel
 from optdp.design.progress import ProgressLike
-from optdp.design.registry import Run, register, solve
+from optdp.design.registry import FAINTEST, Run, not_unbiased, register, solve
 from optdp.exact import Number, enclosures, require
 from optdp.mechanisms.base import Mechanism
 from optdp.mechanisms.cap import CapMechanism
 from optdp.mechanisms.lifted import LiftedMechanism
 from optdp.mechanisms.product import ProductMechanism
-from optdp.problem import LDP, Average, Ball, Box, Domain, Problem, Sphere, Unbiased, WorstCase
+from optdp.problem import LDP, Ball, Box, Domain, Problem, Sphere, Unbiased, WorstCase
 from optdp.solution import Solution
 
 NORMS = ("l2", "linf")
 INPUTS = ("sphere", "ball")
-#: The least eps: below, coins that prefer one cap cannot be told from fair ones.
-FAINTEST = 1e-20
 #: Floors on radii are for outputs that are at most this long: else the sphere's optimum is close.
 LONGEST = 1000.0
 
@@ -89,17 +87,7 @@ def solve_vector(
 
 def accepts(problem: Problem) -> str | None:
     """Unbiased mechanisms on unit vectors or a ball: the worst case of the squared error (or its average on a sphere)."""
-    privacy, domain, objective = problem.privacy, problem.domain, problem.objective
-    if not isinstance(privacy, LDP) or not FAINTEST <= float(privacy.eps) <= require.MAX_EPS:
-        return f"privacy must be LDP with eps in [{FAINTEST:g}, 30]"
-    if not isinstance(domain, Sphere | Ball):
-        return "the domain must be a sphere or a ball"
-    averaged = isinstance(domain, Sphere) and isinstance(objective, Average) and objective.prior == "uniform"
-    if not (averaged or isinstance(objective, WorstCase)) or objective.loss.exponent != 2:
-        return "the objective must be the worst case (on a sphere or the uniform average) of the squared error"
-    if not problem.unbiased or problem.family.clause(problem.eps):
-        return "the mechanism must be unbiased, and the family all mechanisms"
-    return None
+    return not_unbiased(problem, Sphere | Ball, "a sphere or a ball", averaged=isinstance(problem.domain, Sphere))
 
 
 def design(run: Run) -> Solution:
