@@ -320,15 +320,20 @@ def test_rates():
     assert bent.h2() == pytest.approx(low / high)
 
 
-def test_queries_that_can_be_answered_are_where_the_paper_says():
+def test_the_mapping_and_its_inverse():
     solution = optdp.solve_composite(1.0, lower=10.0, sensitivity=4.0)
-    p, area = composite.parameters(solution.mechanism), solution.mechanism.domain
-    low, high = solution.mechanism.support()
-    scale = 2 * p["C_max"] / 4.0  # the paper's C
-    assert high == pytest.approx(10.0 + 2 * p["L"] / scale) and low == pytest.approx(10.0)  # u = l + 2 L/C
-    ends = (np.array([area.lower, area.upper]) - low) * scale - p["L"]  # gamma(q) = (q - l) C - L
-    assert ends == pytest.approx([-p["C_max"], p["C_max"]], rel=1e-9)
-    assert area.width == pytest.approx(4.0)
+    mapping = composite.mapping(solution.mechanism, half_range=2.5)
+    queries = np.linspace(mapping.lower, mapping.upper, 101)
+    image = mapping.forward(queries)
+    assert image[0] == pytest.approx(-2.5) and image[-1] == pytest.approx(2.5)
+    assert mapping.inverse(image) == pytest.approx(queries, rel=1e-14)
+    p = composite.parameters(solution.mechanism)
+    scaled = composite.mapping(solution.mechanism, p["L"])
+    ends = scaled.forward([solution.mechanism.domain.lower, solution.mechanism.domain.upper])
+    assert ends == pytest.approx([-p["C_max"], p["C_max"]], rel=1e-9)  # the paper's C = 2 C_max/Delta
+    assert scaled.scale == pytest.approx(2 * p["C_max"] / 4.0)
+    assert mapping.upper == pytest.approx(10.0 + 4.0 * p["L"] / p["C_max"])  # u = l + 2 L/C
+    assert solution.mechanism.domain.width == pytest.approx(4.0)
 
 
 def _sampling(draws, points, epsilons):

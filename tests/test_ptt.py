@@ -19,8 +19,7 @@ from optdp.audit.optt import ptt as forms
 from optdp.certificates.affine_window import AffineWindowCertificate, certify
 from optdp.certificates.base import Refusal
 from optdp.closed_forms.affine_window import best_window
-from optdp.design.composite import parameters
-from optdp.design.ptt import ptt_mechanism, shape_of, variance_at
+from optdp.design.ptt import build_model, ptt_mechanism, shape_of, variance_at
 from optdp.exact import enclosures, polynomial
 from optdp.mechanisms.composite import CompositeMechanism
 from optdp.mechanisms.piecewise import CELLS
@@ -106,13 +105,12 @@ def test_scip_on_the_plain_program_agrees(kind):
 
 
 def test_model_has_the_mass_constraint_and_the_optimum_satisfies_it():
-    solution = optdp.solve_ptt(1.0)
-    model, best = solution.program.model, parameters(solution.mechanism)
-    unit = float(model.unit.value)
-    for name, factor in (("k", unit), ("m", 1.0), ("y", 1.0), ("L", 1.0), ("C_max", unit)):
-        model.component(name).value = factor * best[name]
-    model.area.value = unit * best["k"] * best["m"]
-    for constraint in (model.mass, model.area_of_activation, model.range, model.scale):
+    model, best = build_model(1.0), optdp.solve_ptt(1.0).mechanism
+    k, w, unit = best.stretch, float(best.exact_window), float(model.unit.value)
+    model.k.value, model.a.value, model.reach.value = k / unit, k * w / (1 - w) / unit, k / (1 - w) / unit
+    model.f.value = best.floor_mass / (2 * model.reach.value)
+    model.window.value = (1 - best.floor_mass) * unit
+    for constraint in (model.mass, model.mass_of_window, model.unbiased, model.range):
         assert float(constraint.body()) == pytest.approx(float(constraint.upper()), abs=1e-9)
 
 

@@ -63,12 +63,13 @@ def design(
         walk = None if method == "grid" else (_goal(target, least, half), step, iterations, seed)
         mechanism, program = _by_search(problem, program, walk)
     else:
-        base = family.base
-        if isinstance(base, str):
-            base = Quartic(1 - EDGE * Fraction(2) ** min(math.frexp(float(eps))[1] - 1, 0))
-        mechanism = CompositeMechanism.private(
-            eps, share, area, family.activation, base, shift=shift * side, rule=family.rule
+        base = (
+            Quartic(1 - EDGE * Fraction(2) ** min(math.frexp(float(eps))[1] - 1, 0))
+            if isinstance(family.base, str)
+            else family.base
         )
+        shapes, shift = (family.activation, base), shift * side
+        mechanism = CompositeMechanism.private(eps, share, area, *shapes, shift=shift, rule=family.rule)
     return run.solution(mechanism, certify(problem, least), **program)
 
 
@@ -97,12 +98,17 @@ def _check_method(problem: Problem, method: str, solver: LinearSolver | None) ->
 
 
 def _program(family: Windows, eps: float, x: float | None, half: float) -> dict[str, Any]:
-    """What is told of the papers' program: a transformation is the composite of its window and a constant."""
-    shift = ", r (middle of the range)" if x else ""
+    """What is told of the paper's program for the family, as if solved by the structured method."""
+    shift, solver = (", r (middle of the range)" if x else ""), "structured (stationary polynomial, one dimension)"
+    if isinstance(family, AffineWindow):
+        return {
+            "variables": f"k (slope of the window's middle), a (half-width), f (floor){shift}", "solver": solver,
+            "constraints": "mass 1, unbiased, peak <= e^eps times the floor",
+            "build": ptt.build_model, "arguments": (eps, family.kind, x, half),
+        }  # fmt: skip
     return {
-        "variables": f"k (height of the activation), m (its width), y (height of the base){shift}",
+        "variables": f"k (height of the activation), m (its width), y (height of the base){shift}", "solver": solver,
         "constraints": f"mass 1, unbiased, y + k <= 1, the {family.rule} rule, activation within the range",
-        "solver": "structured (stationary polynomial, one dimension)",
         "build": composite.build_model, "arguments": (eps, family.activation, family.base, x, family.rule, 2 * half),
     }  # fmt: skip
 
@@ -118,8 +124,9 @@ def _by_scip(
     message = result.message
     if result.found:
         at = {name: float(variable.value) for name, variable in model.component_map(pyo.Var).items()}
-        if 0 < at["m"] < 2 * at["L"] and 0 <= (moved := at.get("r", 0.0)) < 1:
-            share, shift = at["m"] / (2 * at["L"]), moved
+        top, bottom = (at["m"], 2 * at["L"]) if "m" in at else (at["a"], at["reach"])
+        if 0 < top < bottom and 0 <= (moved := at.get("r", 0.0)) < 1:
+            share, shift = top / bottom, moved
         else:
             message += "; the point has no window: the mechanism is the structured one"
     else:

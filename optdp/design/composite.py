@@ -14,7 +14,7 @@ and the variance at an input x in [-1, 1] (C_p = x C_max) is Delta^2/4 times the
 `optdp.closed_forms.affine_window`. A1B1 is I-PTT, A3B1 is II-PTT; B2 has the same infimum as B1 and does not attain it.
 
 **The mapping.** gamma(q) = (q - l) C - L and back; outputs lie in [l, u], u = l + 2 L/C, and the queries that can be answered
-in the middle of it: [l + (L - C_max)/C, l + (L + C_max)/C], as long as Delta. The mechanism holds the two ends.
+in the middle of it: [l + (L - C_max)/C, l + (L + C_max)/C], as long as Delta. The mechanism holds the two ends; see `mapping`.
 """
 
 from __future__ import annotations
@@ -136,6 +136,34 @@ def _objective(objective: str, area: Interval) -> Objective:
 def middle(area: Interval) -> float:
     """The middle of an interval, as a float."""
     return area.lower / 2 + area.upper / 2
+
+
+@dataclass(frozen=True)
+class Mapping:
+    """The mapping of a query's range to [-L, L] (composite DP, Definitions 3.2 and 3.4), its inverse and the output bounds."""
+
+    lower: float
+    upper: float
+    half_range: float
+
+    @property
+    def scale(self) -> float:
+        """C: how much longer the range [-L, L] is than the outputs [l, u]."""
+        return 2 * self.half_range / (self.upper - self.lower)
+
+    def forward(self, q: ArrayLike) -> np.ndarray:
+        """gamma(q) = (q - l) C - L."""
+        return (np.asarray(q, dtype=float) - self.lower) * self.scale - self.half_range
+
+    def inverse(self, x: ArrayLike) -> np.ndarray:
+        """(x + L)/C + l."""
+        return (np.asarray(x, dtype=float) + self.half_range) / self.scale + self.lower
+
+
+def mapping(mechanism: CompositeMechanism, half_range: float = 1.0) -> Mapping:
+    """The mapping of a mechanism's outputs [l, u] to [-L, L], for any L = `half_range` > 0 (the scale is free)."""
+    low, high = mechanism.support()
+    return Mapping(low, high, require.real("half_range", half_range, low=0.0, open_low=True))
 
 
 def parameters(mechanism: CompositeMechanism, top: float = 1.0) -> dict[str, float]:

@@ -18,7 +18,7 @@ for every eps). Its plain formulation is a linear program for each range (method
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -38,6 +38,9 @@ from optdp.problem.shapes import Shape
 from optdp.solution import Solution
 from optdp.solvers.lp import LinearProgram, LinearResult, LinearSolver, SolverFailure, stacked
 
+if TYPE_CHECKING:
+    from pyomo.environ import ConcreteModel
+
 METHODS = ("auto", "scip", "lp")
 
 
@@ -53,9 +56,8 @@ def solve_ptt(
     - `kind`: "I": a rectangular window; "II": a triangular one; "free": any density between a common floor and e^eps
       times it, on any output range, however it depends on the input.
     - `objective`: "worst" for the largest variance over all inputs, or an input x in [-1, 1] for the variance there.
-    - `backend`: "auto": the stationary point in one variable, exact up to rounding; "scip": the plain program, as that of a
-      composite (`optdp.solve_composite`), by spatial branch and bound; "lp" (kind "free"): densities on a grid of outputs, a
-      linear program for each range.
+    - `backend`: "auto": the stationary point in one variable, exact up to rounding; "scip": the plain program in (k, a, f) by
+      spatial branch and bound; "lp" (kind "free"): densities on a grid of outputs, a linear program for each range.
       The window found by a backend makes the mechanism; the certificate is the same for all.
     - `time_limit`: seconds, for "scip"; `cells`: outputs on the grid, for "lp"; `progress`: as in `optdp.solve`.
 
@@ -99,6 +101,44 @@ def variance_at(eps: float, eta: ArrayLike, x: ArrayLike = 1.0, kind: str = "I")
     shape = shape_of(kind)
     s, v, w = math.expm1(eps) * float(shape.level()), float(shape.spread()), 1 / np.asarray(eta, dtype=float)
     return np.square(x) / (s * w) + (1 + s * w) * (1 / 3 + s * v * w**3) / np.square(s * w * (1 - w))
+
+
+def build_model(eps: float, kind: str = "I", x: float | None = None, half: float = 1.0) -> ConcreteModel:
+    """The plain program as a Pyomo `ConcreteModel` in (k, a, f), and for one input the middle r of the range.
+
+    **Arguments:** `x`: the input in [0, 1] whose variance is minimised, None for the worst case; `half`: half the domain's width.
+
+    Lengths are in units of `unit`, the order of magnitude of k, so that a spatial solver sees numbers near 1 at every eps: the
+    slope of the window's middle is unit k, its half-width unit a, the floor f/unit and the variance unit^2 value.
+    """
+    import pyomo.environ as pyo
+
+    shape = shape_of(kind)
+    fill, spread = float(shape.level()), float(shape.spread())
+    growth = math.expm1(eps)
+    unit = 1 + 2 / (growth * fill)
+    model = pyo.ConcreteModel(name=f"{kind}-PTT, eps={eps:g}")
+    model.unit = pyo.Param(initialize=unit)
+    model.k = pyo.Var(bounds=(1 / unit, 10), initialize=1.0)
+    model.a = pyo.Var(bounds=(1e-5, 10), initialize=0.5)
+    model.f = pyo.Var(bounds=(0, 10), initialize=0.25)
+    model.window = pyo.Var(bounds=(0, unit), initialize=0.5)  # unit times the mass of the window
+    model.reach = pyo.Var(bounds=(1 / unit, 20), initialize=2.0)
+    model.value = pyo.Var(bounds=(0, 20), initialize=2.0)
+    model.mass_of_window = pyo.Constraint(expr=model.window == 2 * fill * growth * unit * model.a * model.f)
+    model.mass = pyo.Constraint(expr=2 * model.f * model.reach + model.window / unit == 1)
+    model.unbiased = pyo.Constraint(expr=model.window * model.k == 1)
+    second = 2 * model.f * model.reach**3 / 3 + model.window / unit * model.a**2 * spread
+    if x:
+        model.r = pyo.Var(bounds=(0, x), initialize=0.0)
+        model.range = pyo.Constraint(expr=model.reach == model.k * (1 + model.r) + model.a)
+        away: Any = (x - model.r) ** 2
+    else:
+        model.range = pyo.Constraint(expr=model.reach == model.k + model.a)
+        away = 1.0 if x is None else 0.0
+    model.variance = pyo.Constraint(expr=model.value >= second + (unit * model.k - 1) * away / unit**2)
+    model.objective = pyo.Objective(expr=half**2 * unit**2 * model.value, sense=pyo.minimize)
+    return model
 
 
 def linear_program(eps: float, x: float, cells: int, reach: float, r: float) -> LinearProgram:
