@@ -643,6 +643,32 @@ def test_quantiles_are_as_precise_as_recommended():
         assert ranked[name].error == pytest.approx(np.sqrt(np.mean(np.square(errors))), rel=0.45), name
 
 
+@pytest.mark.parametrize(
+    ("eps", "n", "q"),
+    [(0.2, 30, 0.9), (0.2, 1000, 0.5), (1.0, 30, 0.5), (1.0, 100, 0.5), (1.0, 100, 0.9), (4.0, 100, 0.1), (4.0, 5000, 0.5)],
+)  # fmt: skip
+def test_standard_errors_of_quantiles_are_those_of_simulated_surveys(eps, n, q):
+    """From few people they were that of the distribution function over its slope: half of what estimates err by, or less."""
+    rng, mechanism = np.random.default_rng(0), optdp.solve_piecewise(eps).mechanism
+    for draw, quantile in ((rng.random, q), (lambda n: np.sqrt(rng.random(n)), q**0.5)):
+        found = [optdp.estimate(mechanism, mechanism.randomize(draw(n), rng), "quantile", q=q) for _ in range(60)]
+        errors = np.array([f.value for f in found]) - quantile
+        told = np.array([f.standard_error for f in found])
+        assert 0.75 * np.sqrt(np.mean(errors**2)) < np.sqrt(np.mean(told**2)) < 2.5 * np.sqrt(np.mean(errors**2))
+        assert np.median(told) > 0.6 * np.sqrt(np.mean(errors**2))
+
+
+def test_standard_errors_of_quantiles_between_two_symbols():
+    """Half of the estimates were one symbol off, and a quarter of a symbol was told."""
+    symbols, rng = np.arange(3.0), np.random.default_rng(0)
+    losses = np.abs(np.subtract.outer(symbols, symbols)).tolist()
+    mechanism = optdp.solve_kernel(2.0, losses, domain=optdp.Alphabet(tuple(symbols))).mechanism
+    sent = [mechanism.randomize(rng.choice(symbols, 2000, p=[0.5, 0.25, 0.25]), rng) for _ in range(100)]
+    found = [optdp.estimate(mechanism, y, "quantile", q=0.5) for y in sent]
+    errors = np.array([f.value for f in found])
+    assert 0.7 < np.sqrt(np.mean(np.square([f.standard_error for f in found])) / np.mean(errors**2)) < 1.3
+
+
 def test_as_many_people_as_are_recommended_know_a_quantile_as_well_as_is_wanted():
     ranked = optdp.recommend((0, 1), 2.0, "quantile", error=0.02, q=0.3, prior=([0.2, 0.5], [0.6, 0.4]))
     assert ranked.best.people is not None and 0 < ranked.best.error <= 0.02

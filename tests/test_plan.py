@@ -522,6 +522,13 @@ def test_the_predicted_error_of_a_median_is_that_of_simulated_surveys(eps, n):
         assert name != "even" or told == pytest.approx(math.sqrt(np.mean(squares)), rel=0.3)
 
 
+def test_a_plan_predicts_the_error_of_a_median_that_is_recommended_for_it():
+    for n in (200, 5000):
+        survey = optdp.plan({"x": optdp.Number(0, 1)}, 1.0, "quantile", n=n)
+        (row,) = [r for r in optdp.recommend((0, 1), 1.0, "quantile", n=n).rows if r.mechanism == survey["x"].mechanism]
+        assert survey["x"].errors(n, 1.0) == pytest.approx(row.error, rel=1e-12)
+
+
 def test_private_answers_are_read_from_tables_that_made_numbers_of_texts():
     """Answers that are no texts counted as not reported: 100 became 42, and the estimates were wrong."""
     survey = optdp.plan({"c": optdp.Category(["1", "2", "x"]), "f": optdp.Flag()}, 2.0, strategy="split")

@@ -94,8 +94,8 @@ class Estimate(Printed):
     """An estimate from private outputs, with its uncertainty.
 
     - `value`: a float, or an array for several numbers; `standard_error`: of the same shape, inf for one output; of a
-      quantile in bins that of the distribution function over its slope, as if inputs were spread evenly within each; of other
-      quantiles that of normal variables whose interval is as wide.
+      quantile its root mean square distance from the two that it would be were the estimated distribution function larger and
+      smaller by its standard error (in bins, as if inputs were spread evenly within each).
     - `interval`: (low, high), each of this shape: contains the truth with probability `level`, for each number by itself.
     - `band`: (low, high) that contain all numbers at once with probability `level`.
     - `points`: what each number belongs to: names of categories, (lower, upper) of bins, points of a distribution function.
@@ -619,13 +619,13 @@ def _quantile(
         return _credible(np.array([_crossing(np.cumsum(s), edges, q) for s in shares]), n, told, ask)
     found = Averages.of(matrix, counts, np.tril(np.ones((bins + 1, bins)), -1), names)
     here = _crossing(found.values[1:], edges, q)
-    # The standard error: that of the distribution function there over its slope, as if inputs were spread evenly.
+    # The distribution function moves by one standard error: its slope at one point says little where outputs are few.
     k = int(np.clip(np.searchsorted(edges, here), 1, bins))
     share = (here - edges[k - 1]) / (edges[k] - edges[k - 1])
     g = found.functions[:, k - 1 : k + 1] @ [1 - share, share]
-    slope = (found.values[k] - found.values[k - 1]) / (edges[k] - edges[k - 1])
     spread = math.sqrt(found.cells @ (g - found.cells @ g) ** 2 / n)
-    error = min(spread / slope if slope > 0 else math.inf, (edges[-1] - edges[0]) / (2 * _z(ask.level)))
+    moved = [_crossing(found.values[1:], edges, p) if 0 < p < 1 else edges[-(p > 0)] for p in (q - spread, q + spread)]
+    error = math.hypot(moved[0] - here, moved[1] - here) / math.sqrt(2)
     least, most = _anyhow(found, ask.level, fine, q)
     reach = min(here, least), max(here, most)
     method = (
@@ -728,8 +728,10 @@ def _ordered_quantile(matrix: np.ndarray, counts: np.ndarray, symbols: np.ndarra
     method = f"maximum likelihood; the interval inverts {'score tests' if n >= FEW else 'tests'}"
     if n < FEW:
         method += f"; {BOUNDED}"
-    error = (reach[1] - reach[0]) / (2 * _z(ask.level)) if n > 1 else math.inf
-    return ask.answer(n, method, told, here, error, reach, reach)
+    reached = np.stack([found.values + found.errors, found.values - found.errors]) >= q - 1e-12
+    reached[:, -1] = True
+    error = math.hypot(*(symbols[np.argmax(reached, axis=1)] - here)) / math.sqrt(2)
+    return ask.answer(n, method, told, here, error if n > 1 else math.inf, reach, reach)
 
 
 def _oracle(oracle: FrequencyOracle, data: Data, ask: _Ask, categories: Any, progress: bool) -> Estimate:

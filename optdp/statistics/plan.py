@@ -47,15 +47,7 @@ from optdp.mechanisms.base import Mechanism
 from optdp.mechanisms.frequency import COINS, FrequencyOracle, SubsetOracle
 from optdp.problem import LDP, Interval, OneHot
 from optdp.statistics import tables
-from optdp.statistics.estimate import (
-    POPULATION,
-    Estimate,
-    NotIdentified,
-    averaged,
-    estimate,
-    project,
-    simulated_quantile,
-)  # fmt: skip
+from optdp.statistics.estimate import POPULATION, Estimate, NotIdentified, averaged, estimate, project  # fmt: skip
 from optdp.statistics.portable import NUMBER, lookup
 from optdp.statistics.recommend import BINS, GOALS, RTOL, candidates, unit_error
 from optdp.statistics.schema import Category, Column
@@ -74,8 +66,6 @@ CONTENDERS = {
     "distribution": ("piecewise, abs", "piecewise, abs, linear placement", "moved SW"),
     "answers": ("piecewise, abs", "kernel, abs"),
 }
-#: Equal parts of a range in which entries are spread evenly where the error of a median is simulated, and the most people for it.
-EVEN, CROWD = 256, 10**6
 #: People and columns of a plan.
 MOST = 10**12, 10_000
 #: Shares of eps are multiples of this part of it.
@@ -892,7 +882,7 @@ def _mechanism(column: Column, goal: str, eps: Number, people: int) -> tuple[Mec
     if goal == "mean":  # the best of all unbiased mechanisms, and so of all estimates that are averages
         found = solve_kernel(eps, unbiased=True, domain=domain, rtol=RTOL)
         return found.mechanism, math.sqrt(found.value)
-    name, unit = _best(goal, eps, min(people, CROWD) if goal == "quantile" else 0)
+    name, unit = _best(goal, eps, people if goal == "quantile" else 1)
     return dict(_makers(domain, eps, goal))[name](), unit * (1.0 if goal == "distribution" else domain.width)
 
 
@@ -902,16 +892,8 @@ def _makers(domain: Any, eps: Number, goal: str) -> list[tuple[str, Callable[[],
 
 @lru_cache(maxsize=256)
 def _best(goal: str, eps: Number, people: int) -> tuple[str, float]:
-    """(name, unit error) of the best mechanism on [0, 1]: on other intervals the same one is, in their units.
-
-    The error of a median is simulated: it does not fall like 1/sqrt(people), for few of them have wider bins, and their estimated
-    probabilities are not below 0, which matters the more the larger the noise is.
-    """
+    """(name, unit error) of the best mechanism on [0, 1]: on other intervals the same one is, in their units."""
     unit, population = Interval(0, 1), "uniform" if goal == "distribution" else None
-
-    def error(mechanism: Mechanism) -> float:
-        if goal != "quantile":
-            return unit_error(mechanism, goal, unit, population)
-        return math.sqrt(people) * simulated_quantile(mechanism, people, 0.5, np.full(EVEN, 1 / EVEN))
-
-    return min(((name, error(make())) for name, make in _makers(unit, eps, goal)), key=lambda row: row[1])
+    errors = [(unit_error(make(), goal, unit, population, n=people), name) for name, make in _makers(unit, eps, goal)]
+    error, name = min(errors)
+    return name, error
