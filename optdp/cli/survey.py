@@ -282,17 +282,12 @@ def _page(found: dict[str, Estimate], refused: dict[str, str], title: Callable[[
     import io
     from html import escape
 
-    from optdp.report.plots import plain, pyplot
+    from optdp.report.plots import figure_of, pyplot
 
     parts = []
     for name, answer in found.items():
         frame = answer.to_frame()
-        figure, axes = pyplot().subplots(figsize=(6.4, 0.6 + 0.32 * len(frame)), layout="constrained")
-        places = range(len(frame))[::-1]
-        axes.hlines(places, frame["low"], frame["high"], lw=3, alpha=0.5)
-        axes.plot(frame["value"], places, "o")
-        axes.set_yticks(list(places), [plain(label) for label in frame.index])
-        axes.set_xlabel(f"{answer.what}, {100 * answer.level:g} % intervals")
+        figure = figure_of(answer.plot())
         stream = io.StringIO()
         figure.savefig(stream, format="svg")
         pyplot().close(figure)
