@@ -107,6 +107,10 @@ def _make_plan(args: argparse.Namespace) -> int:
                 raise ValueError(f"--{kind} {text!r} is not allowed: see `optdp plan --help` for its form") from None
             except ValueError as error:
                 raise ValueError(f"--{kind} {text!r} is not allowed: {error}") from None
+    if not schema:
+        raise ValueError(
+            "columns are missing: --number, --integer, --date, --category, --flag or --schema says what there is"
+        )
     weights: dict[str, float] = {}
     for text in args.weight:
         name, _, weight = text.rpartition(":")
