@@ -85,8 +85,7 @@ __all__ = [
 ]  # fmt: skip
 
 if TYPE_CHECKING:
-    from optdp import audit
-    from optdp.audit.audit import discoveries
+    from optdp.audit.audit import audit, discoveries
     from optdp.audit.ogpm.hypothesis import check_hypothesis
     from optdp.design.additive import solve_additive
     from optdp.design.composite import solve_composite

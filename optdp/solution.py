@@ -215,7 +215,7 @@ class Solution:
 
         **Raises** OSError, FieldError (a ValueError) or `optdp.exact.work.Overwork` in one sentence.
         """
-        return load(path, Solution.read, limit)
+        return load(path, Solution.read, limit, "a solution")
 
     @property
     def assumptions(self) -> str:

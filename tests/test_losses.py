@@ -438,3 +438,9 @@ def test_a_false_constant_fails_verification_and_does_not_end_it():
     false = optdp.WorstCase(optdp.PairLoss(found.problem.loss.function, "mine", (1.0, 0.5)))
     told = replace(found, problem=replace(found.problem, objective=false)).verify()
     assert not told and {"value", "lower bound"} >= {check.name for check in told.failures}
+
+
+def test_losses_of_two_arguments_are_pointed_to_pairs():
+    with pytest.raises(TypeError, match=r"a function of the distance alone; optdp\.PairLoss takes one"):
+        optdp.solve_kernel(1.0, lambda x, y: abs(x - y))
+    assert optdp.solve_piecewise(1.0, loss=lambda d, power=2: d**power).gap < 1e-4

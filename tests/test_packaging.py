@@ -163,6 +163,34 @@ def test_the_readme_links_to_what_is_there():
     assert set(re.findall(r"make ([\w-]+)(?=  |`)", text)) - {"alone"} <= makes
 
 
+CALLS = """
+import numpy as np
+import optdp
+
+optdp.plan({"job": optdp.Category(["a", "b"]), "age": optdp.Number(0, 120), "smoker": optdp.Flag()}, "1/2", n=1000)
+optdp.LDP("1/3"), optdp.ApproxDP("1", "1e-6"), optdp.GDP("1/2"), optdp.KL("0.1"), optdp.RDP(2, "0.1")
+optdp.LIP("1/2", optdp.Prior.of([0.5, 0.5])), optdp.MetricLDP("1/2", [[0, 1], [1, 0]])
+optdp.Profile([(1.0, 0.1), ("2", "1/100")]), optdp.Curve([(0.0, 0.1), (1.0, 0.01)])
+optdp.Alphabet(5), optdp.Alphabet(["yes", "no"]), optdp.OneHot(10), optdp.OneHot(["a", "b"]), optdp.Box([0, 0], [4, 3])
+optdp.Points([(1, 2), (3, 4)], "haversine"), optdp.Graph([(0, 1), (1, 2)]), optdp.Distances(np.ones((2, 2)) - np.eye(2))
+optdp.Pieces((0, "1/5"), ((0,), (1,))), optdp.Density(["0", 1], [[0, 2]])
+optdp.audit("OGPM-5", progress=False), optdp.discoveries("D-LIP-1")
+value: float = optdp.solve_kernel(1.0, 1 - np.eye(3), domain=["a", "b", "c"]).value
+"""
+
+
+def test_type_checkers_accept_what_the_documentation_writes(tmp_path):
+    """Fields are of one type, what they are made of is not: lists, strings, numbers of categories."""
+    pytest.importorskip("mypy")
+    wrong = "import optdp\noptdp.Category(3)\noptdp.LDP([1])\noptdp.Alphabet(None)\n"
+    words = [sys.executable, "-m", "mypy", "--follow-imports=silent", "--no-error-summary"]
+    for name, code in (("right", CALLS), ("wrong", wrong)):
+        (tmp_path / f"{name}.py").write_text(code)
+        done = subprocess.run([*words, tmp_path / f"{name}.py"], cwd=ROOT, capture_output=True, text=True)
+        told = done.stdout + done.stderr
+        assert told.count("[arg-type]") == (3 if name == "wrong" else 0) == len(told.splitlines()), told
+
+
 def test_every_package_that_is_imported_is_declared_and_the_optional_ones_name_their_extra():
     """Read from the source: third-party imports against pyproject.toml."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]

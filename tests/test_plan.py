@@ -322,7 +322,8 @@ def test_dask(split):
 @pytest.mark.parametrize(
     ("column", "bad", "said"),
     [
-        ("age", 130.0, "row 3: it is not in"), ("age", math.nan, "row 3: it is missing"),
+        ("age", 130.0, r"row 3: it is not in .* \(outside='clip'\)"),
+        ("age", math.nan, "row 3: it is missing; fill it in, or leave"),
         ("job", "z", "row 3: it is none of the values"), ("job", None, "row 3: it is missing"), ("smoker", 2, "row 3"),
         ("job", pd.NA, "row 3: it is missing"), ("age", pd.NA, "row 3: it is missing"),
     ],
@@ -339,7 +340,7 @@ def test_unknown_columns_are_refused(split):
     with pytest.raises(ValueError, match=r"a column \(number 4 of 4\) that the plan does not know") as caught:
         split.randomize({**TABLE, "Smith": np.full(N, "x")})
     assert "Smith" not in str(caught.value)
-    with pytest.raises(ValueError, match="has no column 'job'"):
+    with pytest.raises(ValueError, match="has no column 'job', which the plan needs"):
         split.randomize({k: v for k, v in TABLE.items() if k != "job"})
 
 
@@ -699,3 +700,20 @@ def test_a_column_without_answers_is_named_and_the_others_are_estimated():
     assert "x: no estimate: column 'x' has no answers" in str(answers) and "a: Estimate" in str(answers)
     with pytest.raises(ValueError, match="'nope' is not allowed: it must be a column of the plan: 'a', 'x'"):
         answers.pair("a", "nope")
+
+
+def test_summaries_say_what_is_spent_and_notebooks_show_answers(split):
+    schema = {"a": optdp.Number(0, 1), "b": optdp.Flag(), "c": optdp.Flag()}
+    told = [optdp.plan(schema, 1.0, strategy=strategy).summary() for strategy in ("sample", "split")]
+    assert "all columns together, is 1.0-LDP: it is at most" in told[0]
+    assert re.search(r"is 1\.0-LDP \(about [0-9.]+ \+ [0-9.]+ \+ [0-9.]+\): it is at most", told[1])
+    answers = split.estimate(split.randomize(TABLE, 1))
+    assert "<pre>" in answers._repr_html_() and "to_frame()" not in str(answers["job"])
+
+
+def test_estimates_are_drawn_with_their_intervals(split):
+    found = split.estimate(split.randomize(TABLE, 1))["job"]
+    axes = found.plot()
+    assert [label.get_text() for label in axes.get_yticklabels()] == found.labels
+    ends = np.array([path[:, 0] for path in axes.collections[0].get_segments()])
+    assert np.allclose(ends.T, found.interval) and np.allclose(axes.lines[0].get_xdata(), found.value)

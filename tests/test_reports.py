@@ -135,7 +135,7 @@ def test_a_solution_is_drawn_under_its_statement():
     solution = optdp.solve_piecewise(1.0, domain=(0, 60))
     axes = solution.plot()
     assert axes.get_title(loc="left").replace("\n", " ") == solution.problem.statement()
-    with pytest.raises(TypeError, match="only mechanisms and solutions"):
+    with pytest.raises(TypeError, match="only mechanisms, solutions and estimates"):
         draw(3)
 
 
@@ -421,3 +421,11 @@ def test_titles_do_not_understate_epsilon(eps):
         told = "".join(told)
         assert Fraction(told) >= Fraction(float(eps)) or float(told) == eps, title
         assert float(told) <= 1.001 * float(eps) and (len(str(eps)) > 4 or told == f"{eps:g}")
+
+
+def test_what_a_report_does_not_take_is_told_with_what_it_takes():
+    with pytest.raises(TypeError, match=r"'epsilon' is not allowed with problem = 'piecewise': it takes eps, loss"):
+        optdp.gap_report({"problem": "piecewise", "epsilon": [1.0]})
+    with pytest.raises(ValueError, match=r"^claims = 'X' .* a paper \(OPTT, .*\) or an id such as OPTT-1") as caught:
+        optdp.audit("X")
+    assert len(str(caught.value)) < 200

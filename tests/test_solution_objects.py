@@ -117,3 +117,23 @@ def test_what_a_solver_says_that_is_no_number_is_left_out_of_files(said, tmp_pat
     assert odd.program.objective is None and odd.program.bound is None
     odd.save(tmp_path / "odd.json")
     assert optdp.Solution.load(tmp_path / "odd.json").verify()
+
+
+def test_files_that_hold_something_else_are_told_apart(tmp_path):
+    solution = optdp.solve_piecewise(1.0)
+    plan, ledger = optdp.plan({"smoker": optdp.Flag()}, 1.0), optdp.Ledger(1.0)
+    things = {"a solution": solution, "a mechanism": solution.mechanism, "a plan": plan, "a ledger": ledger}
+    loads = {
+        "a solution": optdp.Solution,
+        "a mechanism": optdp.Mechanism,
+        "a plan": optdp.Plan,
+        "a ledger": optdp.Ledger,
+    }
+    for held, thing in things.items():
+        thing.save(tmp_path / "x.json")
+        for kind, cls in loads.items():
+            if kind == held:
+                cls.load(tmp_path / "x.json")
+                continue
+            with pytest.raises(ValueError, match=rf"^x\.json holds {held}, which is not allowed: it must hold {kind}$"):
+                cls.load(tmp_path / "x.json")

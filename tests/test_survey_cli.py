@@ -225,3 +225,8 @@ def test_an_empty_parquet_file_stays_a_parquet_file(tmp_path):
     assert survey.randomize(tmp_path / "in.parquet", 1, target=tmp_path / "out.parquet") == 0
     assert parquet.read_table(tmp_path / "out.parquet").column_names == ["x", "f"]
     assert "no answers" in str(survey.estimate(tmp_path / "out.parquet"))
+
+
+def test_a_plan_without_columns_names_the_options(tmp_path, capsys):
+    status, _, err = run(capsys, "plan", "--eps", 1, "--out", tmp_path / "p.json")
+    assert status == 2 and "--number, --integer, --date, --category, --flag or --schema" in err

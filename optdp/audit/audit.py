@@ -164,7 +164,7 @@ def audit(
     wanted = [claims] if isinstance(claims, str) else list(CLAIMS if claims is None else claims)
     unknown = [w for w in wanted if w not in CLAIMS and w not in PAPERS]
     if unknown:
-        raise ValueError(f"claims = {unknown[0]!r} is not allowed: it must be one of {', '.join([*PAPERS, *CLAIMS])}")
+        raise ValueError(f"claims = {unknown[0]!r} is not allowed: it must be {_among(CLAIMS)}")
     chosen = [c.id for c in CLAIMS.values() if c.id in wanted or c.paper in wanted]
     return AuditReport(_decide_all(chosen, executor, progress))
 
@@ -189,6 +189,11 @@ class DiscoveryReport(AuditReport):
         return "\n".join(parts).rstrip() + "\n"
 
 
+def _among(book: Iterable[str]) -> str:
+    """What may be asked for: there are too many to list."""
+    return f"a paper ({', '.join(PAPERS)}) or an id such as {next(iter(book))} (docs/audit and docs/discoveries have them all)"
+
+
 def discoveries(
     ids: str | Iterable[str] | None = None, *, executor: Executor | None = None, progress: bool | None = None
 ) -> DiscoveryReport:
@@ -197,8 +202,7 @@ def discoveries(
     wanted = [ids] if isinstance(ids, str) else list(DISCOVERIES if ids is None else ids)
     unknown = [w for w in wanted if w not in DISCOVERIES and w not in PAPERS]
     if unknown:
-        known = ", ".join([*PAPERS, *DISCOVERIES])
-        raise ValueError(f"ids = {unknown[0]!r} is not allowed: it must be one of {known}")
+        raise ValueError(f"ids = {unknown[0]!r} is not allowed: it must be {_among(DISCOVERIES)}")
     chosen = [d for d in DISCOVERIES if d in wanted or d.split("-")[1] in wanted]
     return DiscoveryReport(_decide_all(chosen, executor, progress))
 

@@ -69,4 +69,4 @@ def on_grid(problem: Problem, cells: int) -> Problem:
     losses = [enclosures.round_down((k * step) ** int(problem.loss.exponent)) for k in range(cells + 1)]
     apart = np.abs(np.subtract.outer(np.arange(cells + 1), np.arange(cells + 1)))
     chain = Graph(tuple((k, k + 1) for k in range(cells)), (enclosures.round_up(step),) * cells)
-    return Problem(MetricLDP(eps, chain), Alphabet(cells + 1), WorstCase(np.array(losses)[apart]))  # type: ignore[arg-type]
+    return Problem(MetricLDP(eps, chain), Alphabet(cells + 1), WorstCase(np.array(losses)[apart]))

@@ -59,11 +59,11 @@ def register(commands: Commands) -> None:
 
     parser = commands.top.add_parser(
         "randomize",
-        help="make one numeric column of a CSV file private",
-        description="Replace every value of one numeric column by an eps-LDP output. Other columns are copied in clear only if "
-        "--keep lists them. Files of any size are streamed; outputs appear whole and together, or not at all. CSV is read "
-        "strictly: UTF-8, one line for each row, quotes balanced, no blank lines. A number is a sign, digits with a point, "
-        "an exponent (12, -0.5, 6.02e23) and nothing else.",
+        help="make a table private as a plan says, or one numeric column of a CSV file",
+        description="With --plan: make all columns of a table private. Else: replace every value of one numeric column by an "
+        "eps-LDP output. Other columns are copied in clear only if --keep lists them. Files of any size are streamed; outputs "
+        "appear whole and together, or not at all. CSV is read strictly: UTF-8, one line for each row, quotes balanced, no blank "
+        "lines. A number is a sign, digits with a point, an exponent (12, -0.5, 6.02e23) and nothing else.",
     )
     option(parser, "--plan", None, "what `optdp plan` wrote: all columns of the table instead of one", metavar="FILE")
     options.add_eps(parser, required=False)

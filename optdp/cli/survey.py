@@ -107,6 +107,10 @@ def _make_plan(args: argparse.Namespace) -> int:
                 raise ValueError(f"--{kind} {text!r} is not allowed: see `optdp plan --help` for its form") from None
             except ValueError as error:
                 raise ValueError(f"--{kind} {text!r} is not allowed: {error}") from None
+    if not schema:
+        raise ValueError(
+            "columns are missing: --number, --integer, --date, --category, --flag or --schema says what there is"
+        )
     weights: dict[str, float] = {}
     for text in args.weight:
         name, _, weight = text.rpartition(":")
@@ -282,17 +286,12 @@ def _page(found: dict[str, Estimate], refused: dict[str, str], title: Callable[[
     import io
     from html import escape
 
-    from optdp.report.plots import plain, pyplot
+    from optdp.report.plots import figure_of, pyplot
 
     parts = []
     for name, answer in found.items():
         frame = answer.to_frame()
-        figure, axes = pyplot().subplots(figsize=(6.4, 0.6 + 0.32 * len(frame)), layout="constrained")
-        places = range(len(frame))[::-1]
-        axes.hlines(places, frame["low"], frame["high"], lw=3, alpha=0.5)
-        axes.plot(frame["value"], places, "o")
-        axes.set_yticks(list(places), [plain(label) for label in frame.index])
-        axes.set_xlabel(f"{answer.what}, {100 * answer.level:g} % intervals")
+        figure = figure_of(answer.plot())
         stream = io.StringIO()
         figure.savefig(stream, format="svg")
         pyplot().close(figure)

@@ -851,7 +851,7 @@ def solve_additive(
             )
         privacy: Privacy = eps
     else:
-        privacy = ApproxDP(eps, delta, sensitivity)  # type: ignore[arg-type]  # strings are read there
+        privacy = ApproxDP(eps, delta, sensitivity)  # strings are read there
     own = {"every_shift": True} if every_shift else {}
     return solve(additive_noise(privacy, loss, discrete), rtol, time_limit, method, solver, progress, n=n, **own)
 

@@ -74,7 +74,7 @@ def solve_frequency(
         require.integer("categories", categories, low=2, high=10**9)
     elif len(names) < 2:
         raise ValueError("categories are not allowed: there must be at least 2, their number or a list of them")
-    domain = OneHot(categories if names is None else names)  # type: ignore[arg-type]
+    domain = OneHot(categories if names is None else names)
     problem = Problem(privacy, domain, WorstCase("squared"), constraints=(Unbiased(),))
     return solve(problem, rtol, method=require.choice("backend", backend, METHODS), progress=progress, message=message)
 

@@ -439,10 +439,20 @@ def parse(text: str | bytes, where: str) -> Fields:
         raise FieldError(f"{where} is not allowed: it takes more memory than there is") from None
 
 
-def load(path: str | Path, read: Callable[[Fields], Item], limit: float = work.LIMIT) -> Item:
+#: What files hold, by the first field that they have of these.
+HELD = {
+    "plan": "a plan",
+    "ledger": "a ledger",
+    "certificate": "a solution",
+    "mechanism": "a mechanism",
+    "points": "an atlas",
+}
+
+
+def load(path: str | Path, read: Callable[[Fields], Item], limit: float = work.LIMIT, kind: str = "") -> Item:
     """What `read` makes of the JSON object in a file, or in standard input for "-".
 
-    **Arguments:** `limit`: how much work that may take, in seconds of a common processor.
+    **Arguments:** `limit`: how much work that may take, in seconds of a common processor; `kind`: what it must hold, of `HELD`.
 
     **Raises** OSError if it cannot be read, FieldError if it is not what it must be, or `Overwork`.
     """
@@ -454,6 +464,9 @@ def load(path: str | Path, read: Callable[[Fields], Item], limit: float = work.L
             raise FieldError(f"{name} is longer than {FILE} bytes, which is not allowed")
         work.count(len(text) / 8 + text.count(b"[") + text.count(b"{"))
         try:
-            return read(parse(text, name))
+            fields = parse(text, name)
+            if kind and (held := next((HELD[field] for field in HELD if field in fields.data), kind)) != kind:
+                raise FieldError(f"{name} holds {held}, which is not allowed: it must hold {kind}")
+            return read(fields)
         except RecursionError:
             raise FieldError(f"{name} is not allowed: its parts are nested too deep") from None

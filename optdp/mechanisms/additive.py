@@ -12,6 +12,8 @@ The same holds for every notion that mixtures keep: the noise and its shift by d
 lattice noises, and hockey-stick divergences (hence profiles and Gaussian DP), KL and Renyi moments are jointly convex.
 """
 
+from __future__ import annotations
+
 import math
 from dataclasses import dataclass, field, replace
 from fractions import Fraction

@@ -377,7 +377,7 @@ class Mechanism(ABC):
 
         **Raises** OSError, FieldError (a ValueError) or `optdp.exact.work.Overwork` (a RuntimeError) in one sentence.
         """
-        return load(path, Mechanism.read, limit)
+        return load(path, Mechanism.read, limit, "a mechanism")
 
     @staticmethod
     def from_dict(data: Any) -> Mechanism:

@@ -1,5 +1,7 @@
 """What all additive noise has in common: the output is x + Z, and Z does not depend on x."""
 
+from __future__ import annotations
+
 import math
 from abc import abstractmethod
 from fractions import Fraction

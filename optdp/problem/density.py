@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_right
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from itertools import accumulate, pairwise
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from optdp.exact import Within, enclosures, polynomial, require, show, work
+from optdp.exact import Number, Within, enclosures, polynomial, require, show, work
 from optdp.exact.numbers import digest, latex, rational
 from optdp.exact.sweep import horner
 from optdp.problem.domains import Circle, Domain, DomainLike, Interval, as_domain
@@ -52,6 +52,10 @@ class Density(Distribution):
     tag = "density"
     breaks: Annotated[Row, Within(least=2, most=PIECES + 1)]
     coefficients: Annotated[tuple[Annotated[Row, Within(most=TERMS)], ...], Within(least=1, most=PIECES)]
+
+    if TYPE_CHECKING:  # what may be given
+
+        def __init__(self, breaks: Iterable[Number | str], coefficients: Iterable[Iterable[Number | str]]) -> None: ...
 
     def __post_init__(self) -> None:
         breaks, rows = _read(self.breaks, self.coefficients)

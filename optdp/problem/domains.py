@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
-from typing import Annotated, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -245,6 +246,10 @@ class Alphabet(Domain):
     tag = "alphabet"
     symbols: Annotated[tuple[Any, ...], Within(least=2, most=100_000)]
 
+    if TYPE_CHECKING:  # what may be given
+
+        def __init__(self, symbols: int | Iterable[Any]) -> None: ...
+
     def __post_init__(self) -> None:
         symbols: Any = self.symbols
         if isinstance(symbols, int | np.integer) and not isinstance(symbols, bool):
@@ -299,6 +304,10 @@ class OneHot(Domain):
     names: Annotated[tuple[Any, ...], Within(most=100_000)] = field(
         default=(), compare=False, repr=False, metadata=OPTIONAL
     )
+
+    if TYPE_CHECKING:  # what may be given
+
+        def __init__(self, d: int | Iterable[Any], names: Iterable[Any] = ()) -> None: ...
 
     def __post_init__(self) -> None:
         given: Any = self.d
@@ -436,6 +445,10 @@ class Box(_Vectors):
     tag = "box"
     lower: Annotated[tuple[float, ...], Within(least=1)]
     upper: Annotated[tuple[float, ...], Within(least=1)]
+
+    if TYPE_CHECKING:  # what may be given
+
+        def __init__(self, lower: Iterable[float], upper: Iterable[float]) -> None: ...
 
     def __post_init__(self) -> None:
         for name in ("lower", "upper"):

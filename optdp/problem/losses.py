@@ -8,6 +8,7 @@ as a frozen dataclass with a `tag`; `docs/extending/loss.md` is a worked example
 from __future__ import annotations
 
 import bisect
+import inspect
 import math
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
@@ -16,7 +17,7 @@ from fractions import Fraction
 from functools import cached_property
 from itertools import pairwise, zip_longest
 from numbers import Real
-from typing import Annotated, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 import numpy as np
 from flint import arb, ctx
@@ -415,6 +416,10 @@ class Pieces(_InPieces):
     breaks: Annotated[tuple[Fraction, ...], Within(most=1000)]
     coefficients: Annotated[tuple[Annotated[tuple[Fraction, ...], Within(most=32)], ...], Within(most=1000)]
 
+    if TYPE_CHECKING:  # what may be given
+
+        def __init__(self, breaks: Iterable[Number | str], coefficients: Iterable[Iterable[Number | str]]) -> None: ...
+
     def __post_init__(self) -> None:
         breaks = tuple(rational(b, "breaks") for b in self.breaks)
         rows = tuple(tuple(rational(a, "coefficients") for a in row) or (Fraction(0),) for row in self.coefficients)
@@ -730,6 +735,12 @@ class CustomLoss(_Session, DistanceLoss):
         if not callable(self.function):
             raise TypeError(f"loss = {self.function!r} is not allowed: a loss must be a function of the distance")
         require.label("name", self.name)
+        with suppress(ValueError):  # of a function that does not tell its arguments
+            try:
+                inspect.signature(self.function).bind(0.0)
+            except TypeError:
+                allowed = "it must be a function of the distance alone; optdp.PairLoss takes one of input and output"
+                raise TypeError(f"loss = {self.name!r} is not allowed: {allowed}") from None
         if self.shape is not None:
             require.choice("shape", self.shape, ("convex", "concave"))
         if self.reach is None:  # not bound to a problem yet

@@ -15,10 +15,11 @@ from fractions import Fraction
 from functools import cached_property
 from importlib import resources
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import numpy as np
 from flint import arb, ctx
+from numpy.typing import ArrayLike
 
 from optdp import files
 from optdp.exact import Check, Log, Number, Tagged, Within, enclosures, require, show, table, work
@@ -78,6 +79,10 @@ class Distances(Metric):
         tuple[Annotated[tuple[float, ...], Within(0.0, 1e150, 2, POINTS)], ...], Within(0.0, 1e150, 2, POINTS)
     ]
 
+    if TYPE_CHECKING:  # what may be given
+
+        def __init__(self, rows: ArrayLike) -> None: ...
+
     def __post_init__(self) -> None:
         matrix = matrix_of(self.rows)
         if matrix is None or len(matrix) != len(matrix.T):
@@ -129,6 +134,10 @@ class Points(Metric):
         tuple[Annotated[tuple[float, ...], Within(-1e150, 1e150, 1, 100)], ...], Within(-1e150, 1e150, 2, POINTS)
     ]
     kind: Literal["euclidean", "haversine"] = "euclidean"
+
+    if TYPE_CHECKING:  # what may be given
+
+        def __init__(self, places: ArrayLike, kind: Literal["euclidean", "haversine"] = "euclidean") -> None: ...
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -213,6 +222,10 @@ class Graph(Metric):
     ]
     lengths: Annotated[tuple[float, ...], Within(1e-150, 1e150)] = ()
 
+    if TYPE_CHECKING:  # what may be given
+
+        def __init__(self, edges: ArrayLike, lengths: ArrayLike = ()) -> None: ...
+
     def __post_init__(self) -> None:
         pairs = []
         for edge in self.edges:
@@ -289,7 +302,7 @@ def as_metric(metric: MetricLike) -> Metric:
         require.choice("metric", metric, ("abs",), "a matrix of distances, optdp.Points, Graph or Distances")
         return Apart()
     if isinstance(metric, np.ndarray | list | tuple):
-        return Distances(metric)  # type: ignore[arg-type]
+        return Distances(metric)
     raise TypeError(
         f"metric = {metric!r} is not allowed: it must be a matrix of distances, optdp.Points, Graph, Distances or 'abs'"
     )
@@ -314,6 +327,10 @@ class MetricLDP(Notion):
     tag = "metric-ldp"
     eps: Annotated[Number, Within(0.0)]
     metric: Metric
+
+    if TYPE_CHECKING:  # what may be given
+
+        def __init__(self, eps: Number | str, metric: MetricLike, *, ideal: bool = False) -> None: ...
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -430,7 +447,7 @@ def cities(count: int | None = None) -> tuple[Alphabet, Points, np.ndarray]:
     if count is not None:
         rows = rows[: require.integer("count", count, low=2, high=len(rows))]
     people = np.array([float(row["population"]) for row in rows])
-    places = Points([(float(row["latitude"]), float(row["longitude"])) for row in rows], "haversine")  # type: ignore[arg-type]
+    places = Points([(float(row["latitude"]), float(row["longitude"])) for row in rows], "haversine")
     return Alphabet(tuple(row["name"] for row in rows)), places, people / people.sum()
 
 
@@ -482,4 +499,4 @@ def read_metric(path: str | Path) -> tuple[Alphabet, Metric, dict[str, list[str]
     if head[1:] != names:
         allowed = "it must have columns latitude and longitude, or x and y, or be a square matrix whose header repeats the names"
         raise ValueError(f"{path} is not allowed: {allowed}")
-    return Alphabet(names), Distances([numbers(row[1:], "distances") for row in body]), columns  # type: ignore[arg-type]
+    return Alphabet(names), Distances([numbers(row[1:], "distances") for row in body]), columns

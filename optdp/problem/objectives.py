@@ -71,7 +71,9 @@ class _OfLoss(Objective):
 
 @dataclass(frozen=True)
 class WorstCase(_OfLoss):
-    """The largest expected loss over all inputs. **Arguments:** `loss`: as in `optdp.problem.losses.as_loss`."""
+    """The largest expected loss over all inputs. **Arguments:** `loss`: "abs", "squared", an `optdp.Loss` such as
+    `optdp.Power(q)`, a nondecreasing function of the distance, or, on an alphabet, a matrix.
+    """
 
     tag = "worst-case"
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
 from itertools import pairwise
-from typing import Annotated, Any, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 import numpy as np
 from flint import arb, ctx
@@ -119,6 +119,10 @@ class LDP(Notion):
     tag = "ldp"
     eps: Annotated[Number, Within(0.0)]
 
+    if TYPE_CHECKING:  # what may be given
+
+        def __init__(self, eps: Number | str, *, ideal: bool = False) -> None: ...
+
     @property
     def adjective(self) -> str:
         return f"{show(self.eps)}-LDP"
@@ -184,6 +188,12 @@ class ApproxDP(_AtPairs):
     delta: Annotated[Number, Within(0.0, 1.0, open_high=True)] = 0.0
     sensitivity: Sensitivity = 1.0
 
+    if TYPE_CHECKING:  # what may be given
+
+        def __init__(
+            self, eps: Number | str, delta: Number | str = 0.0, sensitivity: float = 1.0, *, ideal: bool = False
+        ) -> None: ...
+
     def __post_init__(self) -> None:
         super().__post_init__()
         object.__setattr__(self, "eps", require.exact_epsilon(self.eps, zero=True))
@@ -241,6 +251,12 @@ class LIP(Notion):
     eps: Annotated[Number, Within(0.0)]
     prior: Prior
     lower_only: bool = False
+
+    if TYPE_CHECKING:  # what may be given
+
+        def __init__(
+            self, eps: Number | str, prior: Prior, lower_only: bool = False, *, ideal: bool = False
+        ) -> None: ...
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -418,6 +434,12 @@ class Profile(_AtPairs, Divergence):
     pairs: Annotated[tuple[tuple[Number, Number], ...], Within(least=1, most=1000)]
     sensitivity: Sensitivity = 1.0
 
+    if TYPE_CHECKING:  # what may be given
+
+        def __init__(
+            self, pairs: Iterable[tuple[Number | str, Number | str]], sensitivity: float = 1.0, *, ideal: bool = False
+        ) -> None: ...
+
     def __post_init__(self) -> None:
         super().__post_init__()
         made = [ApproxDP(eps, delta, self.sensitivity) for eps, delta in _two_each("pairs", self.pairs, 1, 1000)]
@@ -478,6 +500,17 @@ class Curve(_AtPairs, Divergence):
     points: Annotated[tuple[tuple[Number, Number], ...], Within(least=2, most=500)]
     shape: Literal["falling", "convex"] = "convex"
     sensitivity: Sensitivity = 1.0
+
+    if TYPE_CHECKING:  # what may be given
+
+        def __init__(
+            self,
+            points: Iterable[tuple[Number | str, Number | str]],
+            shape: Literal["falling", "convex"] = "convex",
+            sensitivity: float = 1.0,
+            *,
+            ideal: bool = False,
+        ) -> None: ...
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -611,6 +644,10 @@ class GDP(Divergence):
     mu: Annotated[Number, Within(0.0, 8.0, open_low=True)]
     sensitivity: Sensitivity = 1.0
 
+    if TYPE_CHECKING:  # what may be given
+
+        def __init__(self, mu: Number | str, sensitivity: float = 1.0, *, ideal: bool = False) -> None: ...
+
     @property
     def adjective(self) -> str:
         return f"{show(self.mu)}-GDP"
@@ -730,6 +767,10 @@ class KL(Divergence):
     bound: Annotated[Number, Within(0.0, 1e6, open_low=True)]
     sensitivity: Sensitivity = 1.0
 
+    if TYPE_CHECKING:  # what may be given
+
+        def __init__(self, bound: Number | str, sensitivity: float = 1.0, *, ideal: bool = False) -> None: ...
+
     @property
     def adjective(self) -> str:
         return f"{show(self.bound)}-KL-private"
@@ -766,6 +807,12 @@ class RDP(Divergence):
     alpha: Annotated[Number, Within(1.0, 1e4, open_low=True)]
     bound: Annotated[Number, Within(0.0, 1e6, open_low=True)]
     sensitivity: Sensitivity = 1.0
+
+    if TYPE_CHECKING:  # what may be given
+
+        def __init__(
+            self, alpha: Number | str, bound: Number | str, sensitivity: float = 1.0, *, ideal: bool = False
+        ) -> None: ...
 
     @property
     def adjective(self) -> str:

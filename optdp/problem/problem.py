@@ -19,10 +19,11 @@ class Problem(Tagged, root=True):
 
     **Arguments:**
 
-    - `privacy`: `optdp.LDP`, `optdp.LIP`, `optdp.ApproxDP`, `Profile`, `GDP`, `RDP`, `KL`, or a notion of your own.
-    - `domain`: `optdp.Interval`, `Circle`, `Alphabet`, `Line`, `Integers`; a pair of numbers is an interval.
-    - `objective`: `optdp.WorstCase(loss)`, `Average(loss, prior)`, `At(loss, x)`, `BayesRisk(task, prior)`; a loss stands for
-      its worst case.
+    - `privacy`: `optdp.LDP`, `MetricLDP`, `LIP`, `ApproxDP`, `Profile`, `Curve`, `GDP`, `RDP`, `KL`, or a notion of your own.
+    - `domain`: `optdp.Interval`, `Circle`, `Box`, `Alphabet`, `OneHot`, `Sphere`, `Ball`, `Line`, `Integers`; a pair of numbers
+      is an interval.
+    - `objective`: `optdp.WorstCase(loss)`, `Average(loss, prior)`, `At(loss, x)`, `Quantile(level)`, `BayesRisk(task, prior)`; a
+      loss stands for its worst case.
     - `family`: `optdp.AllMechanisms()`, `Piecewise(m)`, `AffineWindow(kind)`, `Composite(activation, base)`, `Additive()`.
     - `constraints`: `optdp.Unbiased()`, `Outputs(low, high)`. Without `Outputs`, outputs lie in the domain; they may lie anywhere
       if the mechanism must be unbiased or the family says so.

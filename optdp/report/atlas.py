@@ -363,7 +363,7 @@ def atlas(path: str | Path | None = None) -> Atlas:
         True
     """
     if path is not None:
-        return load(path, Atlas.read)
+        return load(path, Atlas.read, kind="an atlas")
     with as_file(resources("optdp") / "data" / "atlas.json") as file:
         return load(file, Atlas.read)
 

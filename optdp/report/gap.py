@@ -53,8 +53,11 @@ def gap_report(
         spec = dict(solutions_or_spec)
         name = require.choice("problem", spec.pop("problem", None), PROBLEMS)
         build = importlib.import_module(f"optdp.report.{name}").gap_report
+        known = list(inspect.signature(build).parameters)
+        if strange := [key for key in spec if key not in known]:
+            raise TypeError(f"{strange[0]!r} is not allowed with problem = {name!r}: it takes {', '.join(known)}")
         if mechanisms is not None:
-            if "mechanisms" not in inspect.signature(build).parameters:
+            if "mechanisms" not in known:
                 instead = "solve, and give gap_report the solutions"
                 raise TypeError(f"mechanisms is not allowed with problem = {name!r}: {instead}")
             spec["mechanisms"] = mechanisms

@@ -58,5 +58,5 @@ def gap_report(
 
 def _notion(kind: str, level: Number, alpha: Number | str, sensitivity: float) -> Privacy:
     if kind == "rdp":
-        return RDP(alpha, level, sensitivity)  # type: ignore[arg-type]  # strings are read there
+        return RDP(alpha, level, sensitivity)  # strings are read there
     return GDP(level, sensitivity) if kind == "gdp" else KL(level, sensitivity)

@@ -16,6 +16,7 @@ from optdp.exact.enclosures import rounded_up
 from optdp.mechanisms.base import Mechanism
 from optdp.problem import LDP, LossLike
 from optdp.solution import Solution
+from optdp.statistics.estimate import Estimate
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -156,22 +157,37 @@ MECHANISMS = {
 }
 
 
-def draw(thing: Mechanism | Solution, ax: Axes | None = None, inputs: ArrayLike | None = None) -> Axes:
-    """Draw a mechanism, or a solution's mechanism under the statement of its problem. Returns the matplotlib axes.
+def draw(thing: Mechanism | Solution | Estimate, ax: Axes | None = None, inputs: ArrayLike | None = None) -> Axes:
+    """Draw a mechanism, a solution's mechanism under the statement of its problem, or an estimate. Returns the matplotlib axes.
 
     **Arguments:** `ax`: axes to draw on (default: a new figure); `inputs`: for which inputs, where the drawing shows a few.
 
     **Raises** TypeError for anything else, RuntimeError if matplotlib is not installed.
     """
+    if isinstance(thing, Estimate):
+        return plot_estimate(thing, ax)
     if isinstance(thing, Solution):
         return titled(draw(thing.mechanism, ax, inputs), thing.problem.statement())
     if not isinstance(thing, Mechanism):
-        raise TypeError(f"a {type(thing).__name__} is not allowed here: only mechanisms and solutions can be drawn")
+        raise TypeError(
+            f"a {type(thing).__name__} is not allowed here: only mechanisms, solutions and estimates can be drawn"
+        )
     for kind in type(thing).__mro__:
         if kind.__name__ in MECHANISMS:
             module, function = MECHANISMS[kind.__name__]
             return getattr(importlib.import_module(module), function)(thing, ax=ax, inputs=inputs)
     return plot_outline(thing, ax, inputs)
+
+
+def plot_estimate(estimate: Estimate, ax: Axes | None = None) -> Axes:
+    """The numbers of an estimate with their intervals, the first on top. Returns the axes."""
+    names = estimate.labels
+    ax, places = new_axes(ax, size=(6.4, 0.6 + 0.32 * len(names))), range(len(names))[::-1]
+    ax.hlines(places, *map(np.ravel, estimate.interval), lw=3, alpha=0.5)
+    ax.plot(np.ravel(estimate.value), places, "o")
+    ax.set_yticks(list(places), [plain(name) for name in names])
+    ax.set_xlabel(f"{estimate.what}, {100 * estimate.level:g} % intervals")
+    return ax
 
 
 def plot_outline(mechanism: Mechanism, ax: Axes | None = None, inputs: ArrayLike | None = None) -> Axes:

@@ -46,6 +46,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from optdp import hooks
 from optdp.exact import require
 from optdp.mechanisms.base import Mechanism
 from optdp.mechanisms.frequency import FrequencyOracle
@@ -58,6 +59,7 @@ from optdp.statistics.tally import Moments, Sample, Tally
 
 if TYPE_CHECKING:
     import pandas as pd
+    from matplotlib.axes import Axes
 
 WHATS = ("mean", "quantile", "cdf", "histogram", "frequencies")
 #: Numbers of bins that are tried where none is given.
@@ -101,6 +103,7 @@ class Estimate(Printed):
     - `points`: what each number belongs to: names of categories, (lower, upper) of bins, points of a distribution function.
     - `method`, `assumptions`: how it was computed, and what must hold for the interval to be right.
     - `what`, `level`, `n`: the question, the level, the number of outputs.
+    - `unit_error`: the standard error that many outputs of the same population would have, times the square root of their number.
     """
 
     what: str
@@ -113,8 +116,12 @@ class Estimate(Printed):
     method: str
     assumptions: str
     points: tuple[Any, ...] = ()
-    #: The standard error that many outputs from the same population would have, times the square root of their number.
     unit_error: Any = field(default=math.nan)
+
+    @property
+    def labels(self) -> list[str]:
+        """What each number is called, neighbours differently."""
+        return _names(self.points) if np.ndim(self.value) else [self.what]
 
     def to_frame(self) -> pd.DataFrame:
         """A pandas table with a row for each number. **Raises** RuntimeError without pandas (`optdp[tables]`)."""
@@ -124,6 +131,10 @@ class Estimate(Printed):
             "band_low": self.band[0], "band_high": self.band[1],
         }  # fmt: skip
         return frame({name: np.ravel(numbers) for name, numbers in columns.items()}, index)
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Draw the numbers with their intervals, a line for each. Returns the matplotlib axes."""
+        return hooks.plot(self, ax=ax)
 
     def to_dict(self) -> dict[str, Any]:
         """JSON form."""
@@ -141,11 +152,10 @@ class Estimate(Printed):
         return f"<Estimate of the {self.what}: {np.size(self.value)} numbers, n = {self.n}; to_frame() shows them>"
 
     def __str__(self) -> str:
-        lines = [repr(self)[1:-1]]
+        lines = [repr(self)[1:-1].removesuffix("; to_frame() shows them")]
         if np.ndim(self.value):
-            names = _names(self.points)
             rows = [_told(*row, digits=4) for row in zip(self.value, *self.interval, strict=True)]
-            lines += [f"  {p}: {v} in [{a}, {b}]" for p, (v, a, b) in list(zip(names, rows, strict=True))[:40]]
+            lines += [f"  {p}: {v} in [{a}, {b}]" for p, (v, a, b) in list(zip(self.labels, rows, strict=True))[:40]]
             lines += [f"  ... {len(rows) - 40} more"] * (len(rows) > 40)
         return "\n".join([*lines, f"  method: {self.method}", f"  assumes: {self.assumptions}"])
 
@@ -236,7 +246,8 @@ def estimate(
     require.choice("what", what, WHATS)
     level = require.real("level", level, low=0.0, high=1.0, open_low=True, open_high=True)
     if (q is None) == (what == "quantile"):
-        raise ValueError(f"q = {q!r} is not allowed with what = {what!r}: q is for what = 'quantile', which needs it")
+        allowed = "it must be the level, in (0, 1)" if q is None else "it is for what = 'quantile'"
+        raise ValueError(f"q = {q!r} is not allowed with what = {what!r}: {allowed}")
     if q is not None:
         q = require.real("q", q, low=0.0, high=1.0, open_low=True, open_high=True)
     domain = getattr(mechanism, "domain", None)

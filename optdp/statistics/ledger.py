@@ -135,7 +135,7 @@ class Ledger:
     @classmethod
     def load(cls, path: str | Path) -> Ledger:
         """Read a ledger that `save` wrote. **Raises** OSError, or ValueError in one sentence."""
-        return load(path, cls.read)
+        return load(path, cls.read, kind="a ledger")
 
     def __repr__(self) -> str:
         total: Any = self.guarantee().eps

@@ -230,15 +230,11 @@ class Plan(tables.Printed):
         found = tables.names(table)
         unknown, gone = [c for c in found if c not in self.names], [c for c in self.names if c not in found]
         if unknown or gone:  # by its place: in a file without a header, names are private values
-            place = (
-                f"a column (number {found.index(unknown[0]) + 1} of {len(found)}) that the plan does not know"
-                if unknown
-                else ""
-            )
-            raise ValueError(
-                f"the table has {place or f'no column {gone[0]!r}'}, which is not allowed: "
-                f"the plan is for {', '.join(map(repr, self.names))} alone"
-            )
+            told = f"no column {gone[0]!r}, which the plan needs" if gone else ""
+            if unknown:
+                place = f"number {found.index(unknown[0]) + 1} of {len(found)}"
+                told = f"a column ({place}) that the plan does not know, which is not allowed: leave it out"
+            raise ValueError(f"the table has {told}; the plan is for {', '.join(map(repr, self.names))} alone")
         return found
 
     def _columns(self, table: Any, rng: np.random.Generator) -> dict[str, np.ndarray]:
@@ -275,6 +271,9 @@ class Plan(tables.Printed):
 
         **Arguments:** `private`: what `randomize` gave, or the path of the file; files and dask DataFrames are tallied part by
         part, in constant memory or on the cluster; `level`: of the intervals.
+
+        **Returns** a mapping from columns to estimates, which prints as a table. `about("age", "quantile", q=0.9)` asks another
+        question, as `optdp.estimate` does; `pair("city", "job")` gives the table of two categories; `to_frame()` all numbers.
         """
         _level(level)  # before anything is read
         look = partial(_tallied if tables.streamed(private) else _outputs, self)
@@ -311,13 +310,13 @@ class Plan(tables.Printed):
         units = self.units
         k, what = len(units), self.counted
         how = f"reports {self.reported} of the {k} {what}, chosen at random"
-        spent = f"{self.reported} times {show(self.parts[0].eps)}"
+        spent = f" ({self.reported} times {show(self.parts[0].eps)})" if self.reported > 1 else ""
         if self.reported == k:
-            how, spent = "reports all columns", "about " + " + ".join(rounded_up(unit[0].eps) for unit in units)
+            how, spent = "reports all columns", f" (about {' + '.join(rounded_up(unit[0].eps) for unit in units)})"
         ratio: Any = self.guarantee().eps
         factor = above(enclosures.round_up(ratio.argument), 4)
         lines = [
-            f"Each person {how}. A person's whole private row is {show(self.eps)}-LDP, all columns together ({spent}): it is at "
+            f"Each person {how}. A person's whole private row, all columns together, is {show(self.eps)}-LDP{spent}: it is at "
             f"most {factor} times as likely as it would be from any other row.",
             *(
                 f"{', '.join(part.name for part in unit)} are answered together: one coin decides if all are true, or all random."
@@ -398,7 +397,7 @@ class Plan(tables.Printed):
     @classmethod
     def load(cls, path: str | Path) -> Plan:
         """Read a plan that `save` wrote. **Raises** OSError or FieldError (a ValueError) in one sentence."""
-        return load(path, cls.read)
+        return load(path, cls.read, kind="a plan")
 
 
 def truth(unit: tuple[Part, ...]) -> int:
@@ -614,7 +613,7 @@ def _scores(average: np.ndarray, error: np.ndarray, n: int, level: float) -> tup
 
 
 @dataclass(frozen=True, repr=False)
-class Answers(Mapping[str, Estimate]):
+class Answers(tables.Printed, Mapping[str, Estimate]):
     """Estimates from a private table: a mapping from columns to `optdp.Estimate`, each made when it is asked for."""
 
     plan: Plan

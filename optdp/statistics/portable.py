@@ -38,7 +38,7 @@ NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 #: What may stand around numbers and flags: other languages have other lists of spaces.
 SPACE = " \t\r\n"
 DAY = re.compile(r"([0-9]{4}-[0-9]{2}-[0-9]{2})([T ].*)?")
-BEYOND = "it is out of range"
+BEYOND, GONE = "it is out of range", "it is missing"
 _WORDS = {"true": 1, "yes": 1, "1": 1, "false": 0, "no": 0, "0": 0}
 
 
@@ -297,7 +297,7 @@ _DRAW: dict[str, Callable[..., Any]] = {
 def _number(column: dict[str, Any], value: Any) -> float:
     if type(value) is not float and type(value) is not int:
         if missing(value):
-            raise Refused("it is missing")
+            raise Refused(GONE)
         if isinstance(value, str):
             text = value.strip(SPACE)
             if not NUMBER.fullmatch(text):
@@ -308,7 +308,7 @@ def _number(column: dict[str, Any], value: Any) -> float:
         elif hasattr(value, "dtype"):  # numpy compares numbers of 32 bits in 32 bits
             value = float(value)
     if value != value:
-        raise Refused("it is missing")
+        raise Refused(GONE)
     lower, upper = column["lower"], column["upper"]
     if not lower <= value <= upper:
         if not column["clip"]:
@@ -322,7 +322,7 @@ def _number(column: dict[str, Any], value: Any) -> float:
 
 def _date(column: dict[str, Any], value: Any) -> float:
     if missing(value):
-        raise Refused("it is missing")
+        raise Refused(GONE)
     try:
         if not isinstance(value, datetime.date):
             value = datetime.date.fromisoformat(DAY.fullmatch(str(value)).group(1))  # type: ignore[union-attr]
@@ -369,7 +369,7 @@ def category(column: dict[str, Any], value: Any) -> int:
         return int(found)
     if missing(value):
         if column["missing"] is None:
-            raise Refused("it is missing")
+            raise Refused(GONE)
         return int(column["missing"])
     number = isinstance(value, numbers.Number) and not isinstance(value, bool)
     text = value.strip(SPACE) if is_text else str(value) if number and abs(value) < 2**53 else ""

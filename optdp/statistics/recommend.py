@@ -100,7 +100,9 @@ class Choice:
 class Recommendation(Printed):
     """Mechanisms in the order of their errors for a goal; `best`, `mechanism`: the first that is private as it is sent.
 
-    - `rows`: the `Choice`s; `refused`: (name, why the goal is not identified by its outputs).
+    - `rows`: each has `name`, `mechanism`, `kind` ("optimum", "designed" for the prior, "published"), `error` (of the estimate
+      from n people), `ratio` (to the smallest error), `people` (needed for the wanted error) and `exact` (whether what is sent is
+      proven to be private); `refused`: (name, why the goal is not identified by its outputs).
     - `bound`: no mechanism can have a smaller error (None: not known); `statement`: what the errors are.
     - `eps`, `n`, `goal`: what was asked.
     """
@@ -166,7 +168,8 @@ def recommend(
     - `goal`: "mean"; "quantile" (`q`, 0.5: the median); "distribution": probabilities of 8 bins; "frequencies": of categories;
       "answers": each answer by itself, in the mean absolute error.
     - `n`: the number of people; None: 1,000, or as many as the wanted `error` needs with the recommended mechanism.
-    - `error`: the wanted error; see `Choice.error` for what it is the error of.
+    - `error`: the wanted error: the standard error of a mean, the root mean square error of a quantile, the root mean square
+      standard error of probabilities, the expected loss of an answer.
     - `prior`: how inputs are distributed: an `optdp.Prior` over points, a pair (points, probabilities), an `optdp.Density`,
       "uniform"; None: the worst case over all populations ("uniform" for quantiles, whose error depends on the density). It
       decides which mechanism is best and what errors to expect, never whether an estimate is right: means stay unbiased.
@@ -351,7 +354,7 @@ def candidates(
 ) -> Iterator[tuple[str, str, Callable[[], Mechanism | None]]]:
     """(name, kind, how it is made) of every mechanism for the domain; `quick`: without kernels, which take a second."""
     if isinstance(area, Alphabet | OneHot):
-        one_hot = area if isinstance(area, OneHot) else OneHot(area.symbols)  # type: ignore[arg-type]
+        one_hot = area if isinstance(area, OneHot) else OneHot(area.symbols)
         names = list(one_hot.names) or one_hot.d
         yield "solve_frequency", "optimum", partial(_solved, solve_frequency, eps, names)
         problem = Problem(LDP(eps), one_hot, WorstCase("squared"), constraints=(Unbiased(),))

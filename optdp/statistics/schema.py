@@ -8,7 +8,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 import numpy as np
 
@@ -53,9 +53,15 @@ class Column(Tagged, root=True):
             try:
                 found.append(read(entry))
             except portable.Refused as why:
-                told = f"it is not {self._reach}; widen it, or clip" if str(why) == portable.BEYOND else str(why)
-                raise Refused(name, row, told) from None
+                raise Refused(name, row, self._told(str(why))) from None
         return np.array(found, dtype=np.int64 if isinstance(self.domain, OneHot) else float)
+
+    def _told(self, why: str) -> str:
+        """Why clients refuse an entry, and what can be done about it here."""
+        if why == portable.BEYOND:
+            return f"it is not {self._reach}; widen it, or clip (outside='clip')"
+        numeric = isinstance(self.domain, Interval)
+        return f"{why}; fill it in, or leave the row out" if numeric and why == portable.GONE else why
 
     @property
     def _reach(self) -> str:
@@ -239,6 +245,10 @@ class Category(Column):
     other: Unknown = "refuse"
     what = "frequencies"
 
+    if TYPE_CHECKING:  # what may be given
+
+        def __init__(self, values: Iterable[Any], missing: Unknown = "refuse", other: Unknown = "refuse") -> None: ...
+
     def __post_init__(self) -> None:
         for name in ("missing", "other"):
             require.choice(name, getattr(self, name), ("refuse", "category"))
@@ -260,7 +270,7 @@ class Category(Column):
     @property
     def domain(self) -> OneHot:  # type: ignore[override]
         """The one-hot vectors."""
-        return OneHot(self.names)  # type: ignore[arg-type]
+        return OneHot(self.names)
 
     def form(self) -> dict[str, Any]:
         names = self.names
