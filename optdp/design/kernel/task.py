@@ -224,7 +224,8 @@ class Task:
         if not self.has_density:
             return np.empty(0)
         pieces = self.problem.objective.density(self.problem.domain)
-        return np.array([float(start) for start, *_ in pieces[1 :: len(pieces) // BREAKS + 1]])
+        starts = [start for start, *_ in pieces[:: len(pieces) // BREAKS + 1]]
+        return np.array([float(place) for place in (*starts, pieces[-1][1])])  # it need not cover the domain
 
     def meshes(self, rtol: float) -> tuple[np.ndarray, np.ndarray]:
         """Nodes of the first floor and of the first prior: even, and finer towards the ends on the scale of a window."""
