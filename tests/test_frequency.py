@@ -147,11 +147,13 @@ def test_no_multiplier_proves_more_than_is_attained(multiplier, eps, d):
 
 def test_the_certificate_refuses_other_problems():
     proof = optdp.solve_frequency(1.0, 5).certificate
+    skewed = optdp.Average("squared", optdp.Prior((96, 1, 1, 1, 1), tuple(range(5))))
     for other in (
         optdp.Problem(optdp.LDP(1.0), optdp.OneHot(5), "squared"),
         optdp.Problem(optdp.LDP(1.0), optdp.OneHot(5), "abs", constraints=[optdp.Unbiased()]),
         optdp.Problem(optdp.LDP(1.0), (0, 1), "squared", constraints=[optdp.Unbiased()]),
         optdp.Problem(optdp.LDP(31), optdp.OneHot(5), "squared", constraints=[optdp.Unbiased()]),
+        optdp.Problem(optdp.LDP(1.0), optdp.OneHot(5), skewed, constraints=[optdp.Unbiased()]),
     ):
         with pytest.raises(Refusal):
             proof.bound(other)

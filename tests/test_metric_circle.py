@@ -53,9 +53,13 @@ def test_the_bracket_is_proven_for_this_problem(found):
         replace(found.problem, privacy=optdp.LDP(2.0)),
         replace(found.problem, domain=optdp.Interval(-1, 2)),
         replace(found.problem, objective=optdp.WorstCase(optdp.Power(1.5))),
+        replace(found.problem, objective=optdp.At("abs", 0.5)),  # a constant output costs nothing there
+        replace(found.problem, objective=optdp.Average("abs", ([0.0, 1.0], [0.9, 0.1]))),
     ):
         with pytest.raises(Refusal):
             found.certificate.bound(problem)
+    uniform = replace(found.problem, objective=optdp.Average("abs", "uniform"))
+    assert found.certificate.bound(uniform).value == found.lower_bound
 
 
 def test_probabilities_are_lipschitz_along_the_shorter_arc(found):
