@@ -456,6 +456,10 @@ def test_profiles():
     assert several.lower_bound <= optdp.solve_additive(0.5, 0.001, rtol=1e-2).value
     pure = optdp.solve_additive(optdp.Profile([(0.5, 0.1), (2.0, 0.0)]), loss="squared", rtol=1e-2)
     assert pure.verify() and pure.mechanism.satisfies(optdp.ApproxDP(2.0))
+    # HiGHS ends in an error here from its last basis.
+    pairs = [(0.06783636764439045, 0.01714223920168487), (0.1356727352887809, 0.0057140797338949565),
+             (0.2713454705775618, 0.0005714079733894956)]  # fmt: skip
+    assert optdp.solve_additive(optdp.Profile(pairs, 3.0), loss=optdp.Power(4), discrete=True).gap < 1e-6
 
 
 def test_integers_and_sensitivities():

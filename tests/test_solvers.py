@@ -276,6 +276,28 @@ def test_what_fails_without_scaling_is_solved_with_it(monkeypatch):
     assert inner.getOptionValue("presolve")[1] == "choose"
 
 
+def test_what_fails_from_an_old_basis_is_solved_from_the_start(monkeypatch):
+    session = Highs().session(diet())
+    session.solve()
+    inner, cleared = session.highs, []
+
+    class Fails:
+        """HiGHS, which fails until it forgets its basis."""
+
+        def __getattr__(self, name):
+            return getattr(inner, name)
+
+        def clearSolver(self):
+            cleared.append(True)
+            return inner.clearSolver()
+
+        def getModelStatus(self):
+            return inner.getModelStatus() if cleared else type(inner.getModelStatus()).kSolveError
+
+    monkeypatch.setattr(session, "highs", Fails())
+    assert session.solve().objective == pytest.approx(1.7)
+
+
 def test_what_fails_with_scaling_has_failed(monkeypatch):
     session = Highs().session(diet())
     inner = session.highs

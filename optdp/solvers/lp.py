@@ -291,8 +291,8 @@ class Highs(LinearSolver):
 
     **Arguments:** `method`: "auto" (simplex), "simplex", "ipm" (interior point) or "pdlp" (first order); `threads`;
     `tolerance`: of feasibility and optimality; `crossover`: from an interior point to a vertex; `iterations`: limit of simplex
-    iterations; `options`: further HiGHS options by name. Where HiGHS ends in an error, or does not know, without presolve
-    or scaling it solves once more with its defaults of both.
+    iterations; `options`: further HiGHS options by name. Where HiGHS ends in an error, or does not know without presolve
+    or scaling, it solves once more from the start, with its defaults of both.
     """
 
     method: str = "auto"
@@ -380,8 +380,10 @@ class _HighsSession(Session):
             # HiGHS has one pool of threads for the process, and refuses to run while it is of another size than asked for.
             self.highs.resetGlobalScheduler(True)
             self.highs.run()
-        if self.bare and self.highs.getModelStatus().name in ("kSolveError", "kUnknown"):
-            # What goes fast without presolve or scaling may need them: once more from the start, and so from here on.
+        ended = self.highs.getModelStatus().name
+        if ended == "kSolveError" or (self.bare and ended == "kUnknown"):
+            # The basis it began with may be of no use, and what goes fast without presolve or scaling may need them: once more
+            # from the start, with both from here on.
             for option, usual in self.bare:
                 self.highs.setOptionValue(option, usual)
             self.bare = []
