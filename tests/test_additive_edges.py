@@ -219,4 +219,7 @@ def test_sentences_name_what_is_wrong():
         optdp.solve_additive(0, 1e-150)
     with pytest.raises(ValueError, match="no noise keeps"):
         optdp.Curve([(0, 0.1), (14, 0)])
+    for least in (optdp.GDP(1e-320), optdp.KL(1e-320), optdp.RDP(2.0, 1e-320)):
+        with pytest.raises(ValueError, match=r"is not allowed.*raise"):
+            optdp.solve_additive(least)
     assert "atom 0.999999 at 0" in repr(LatticeStaircase.private(1.0, delta=1 - 1e-9))

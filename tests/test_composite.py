@@ -250,6 +250,7 @@ def test_algorithm_2_reaches_its_target_or_says_so():
     assert stopped.status is optdp.Status.GAP and "not reached" in stopped.program.message and stopped.verify()
     with pytest.raises(ValueError, match=r"target = 4\.4 .*4\.4226"):
         optdp.solve_composite(0.5, target=4.4, backend="target")
+    assert optdp.solve_composite(0.5, target=100.0, backend="target", step=Fraction(1, 3)).value <= 100
     with pytest.raises(TypeError, match="target = None"):
         optdp.solve_composite(0.5, backend="target")
 

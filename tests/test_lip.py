@@ -503,6 +503,15 @@ def test_wrong_priors_are_refused(prior, message):
         optdp.solve_lip(prior, 1.0)
 
 
+def test_categories_and_values_that_cannot_be_are_refused_by_name():
+    with pytest.raises(TypeError, match="categories = 3 is not allowed"):
+        optdp.solve_lip([0.5, 0.5], 1.0, categories=3)
+    for wrong in ({"values": [1e308, 2]}, {"weight": 1e160}):  # their squares are no floats
+        with pytest.raises(ValueError, match=r"the values must be at most 1e\+150 in size"):
+            optdp.solve_lip([0.5, 0.5], 1.0, **wrong)
+    assert optdp.solve_lip([0.5, 0.5], 1.0, values=[0, 1e150]).verify()
+
+
 @pytest.mark.parametrize("prior", [0.5, "0.5,0.5", None, [True, False], ["0.5", "0.5"], [0.5, None]])
 def test_priors_of_the_wrong_type_are_refused(prior):
     with pytest.raises(TypeError, match="is not allowed"):

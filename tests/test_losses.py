@@ -228,6 +228,12 @@ def test_pieces_refuse_what_is_no_number(bad):
         optdp.Pieces((0,), ((0, bad),))
 
 
+@pytest.mark.parametrize("given", [(3, ((0,), (1,))), ((0, 1), (0, 1)), ((0, 1), 5), ("01", ((0,), (1,)))])
+def test_pieces_refuse_what_is_no_list_by_name(given):
+    with pytest.raises(TypeError, match=r"(breaks|coefficients) is not allowed: .* must be a list of"):
+        optdp.Pieces(*given)
+
+
 def test_pieces_accept_double_roots_of_the_slope():
     """The slope (d - 1/2)^2 touches zero inside; a slope that dips to -1e-9 is refused."""
     half = Fraction(1, 2)

@@ -260,6 +260,9 @@ def test_wrong_points_and_graphs_are_named():
     ):
         with pytest.raises(ValueError, match="metric"):
             optdp.Graph(edges, lengths)
+    for edges, lengths in ((3, ()), ([(0, 1)], 2.0)):
+        with pytest.raises(TypeError, match=r"metric: (edges|lengths) is not allowed: .* must be a list of"):
+            optdp.Graph(edges, lengths)
     with pytest.raises(ValueError, match="eps is not allowed"):
         optdp.solve_kernel(100.0, domain=optdp.Alphabet(2), metric=[[0, 1], [1, 0]])
     with pytest.raises(ValueError, match="eps"):

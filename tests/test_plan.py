@@ -374,6 +374,8 @@ def test_columns_encode():
                   lambda: optdp.Number(0, 1, outside="drop")):  # fmt: skip
         with pytest.raises(ValueError, match="not allowed"):
             wrong()
+    with pytest.raises(ValueError, match=r"^lower = 120, upper = 0 is not allowed"):
+        optdp.Number(120, 0)
 
 
 def test_saving(split, sampled, tmp_path):

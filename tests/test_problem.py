@@ -207,6 +207,8 @@ def test_problems_are_equal_as_mathematics():
      ({"family": "all"}, "family"), ({"constraints": ("unbiased",)}, "constraints"),
      ({"constraints": (optdp.Unbiased(), optdp.Unbiased())}, "constraints"),
      ({"objective": optdp.At("abs", 2.0)}, "x"),
+     ({"objective": optdp.At("squared", 0), "domain": optdp.OneHot(4)}, "At is for inputs that are numbers"),
+     ({"objective": optdp.At("squared", 0), "domain": optdp.Ball(2)}, "At is for inputs that are numbers"),
      ({"objective": optdp.Average("abs", ([0.5, 3.0], [0.5, 0.5]))}, "prior")],
 )  # fmt: skip
 def test_wrong_parts_are_refused_by_name(change, said):

@@ -93,7 +93,7 @@ def _any_loss(loss: Any, sensitivity: float, discrete: bool, mu: arb) -> arb:
     last = ceil(2 * FAR / Fraction(float(mu.mid())))
     if loss.bounded:
         last = min(last, ceil((2 * loss.polynomials[0][-1] + 1) / width))
-    steps = range(0, last + 1, ceil(last / MOST))
+    steps = range(0, last + 1, -(-last // MOST))
     work.count(30 * len(steps))
     values = [at(m) for m in steps]
     rises = (2 * gauss_tail(m * mu / 2) * (b - a) for m, a, b in zip(steps[1:], values, values[1:], strict=False))

@@ -360,9 +360,9 @@ class _Point:
 
 
 def _bracket(task: _Task, n: int, deadline: float) -> Bracket | None:
-    size = math.ceil(n * task.radius) + n
-    if size > VARIABLES:
+    if n * (task.radius + 1) > VARIABLES:
         return None
+    size = math.ceil(n * task.radius) + n
     if task.alpha is not None and task.bound < GENTLE:
         size = min(math.ceil(WIDER * n * task.radius) + n, VARIABLES)
     for share in SHARES:

@@ -149,8 +149,9 @@ def _by_search(
         solver = "Algorithm 1 (grids of step 0.1, 0.01, 0.001)"
     else:
         goal, step, iterations, seed = walk
+        step = require.real("step", step, low=0.0, open_low=True)
         point, message, met = composite.algorithm_2(
-            plain[0], goal, *plain[1:], **how, step=require.real("step", step, low=0.0, open_low=True),
+            plain[0], goal, *plain[1:], **how, step=step,
             iterations=require.integer("iterations", iterations, low=1), seed=require.integer("seed", seed, low=0),
         )  # fmt: skip
         solver = f"Algorithm 2 (steps of at most {step:g} towards a target)"

@@ -63,6 +63,8 @@ NOTIONS = ("lip", "lip-lower", "ldp")
 METHODS = ("auto", "enumeration", "columns", "cvxpy")
 #: The least eps: e^eps must differ from 1 as a float.
 FAINTEST = 1e-15
+#: The largest value: squares must be floats.
+LARGEST = 1e150
 
 #: Up to here "auto" enumerates the extreme posteriors, and up to there it can be asked to.
 ENUMERATED = 8
@@ -135,8 +137,11 @@ def accepts(problem: Problem) -> str | None:
         return "the prior of the guarantee must be the prior of the objective"
     if not isinstance(problem.domain, Alphabet) or problem.domain.symbols != objective.prior.categories:
         return "the domain must be the alphabet of the prior's categories"
-    if objective.task.values is not None and len(set(objective.task.values)) == 1:
+    values = objective.task.values or (0.0, 1.0)
+    if len(set(values)) == 1:
         return "the values must not all be equal: there is nothing to estimate"
+    if max(map(abs, values)) > LARGEST:
+        return f"the values must be at most {LARGEST:g} in size"
     if not isinstance(problem.family, AllMechanisms):
         return "the family must be all mechanisms"
     return None if not problem.constraints else "there must be no constraints"

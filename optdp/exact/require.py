@@ -2,6 +2,7 @@
 
 import math
 import numbers
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -106,6 +107,14 @@ def label(name: str, value: object) -> str:
     if not 0 < len(value) <= LABEL or not value.isprintable():
         raise ValueError(f"{name} = {value[:LABEL]!r} is not allowed: {allowed}")
     return value
+
+
+def listed(name: str, value: Any, entries: str = "numbers") -> list[Any]:
+    """`value` as a list. **Raises** TypeError if it is a text, or nothing that has entries."""
+    with suppress(TypeError):
+        if not isinstance(value, str | bytes):
+            return list(value)
+    raise TypeError(f"{name} is not allowed: {name} must be a list of {entries}")
 
 
 def reals(values: ArrayLike, name: str) -> np.ndarray:

@@ -421,8 +421,12 @@ class Pieces(_InPieces):
         def __init__(self, breaks: Iterable[Number | str], coefficients: Iterable[Iterable[Number | str]]) -> None: ...
 
     def __post_init__(self) -> None:
-        breaks = tuple(rational(b, "breaks") for b in self.breaks)
-        rows = tuple(tuple(rational(a, "coefficients") for a in row) or (Fraction(0),) for row in self.coefficients)
+        breaks = tuple(rational(b, "breaks") for b in require.listed("breaks", self.breaks))
+        given = [
+            require.listed("a row of coefficients", row)
+            for row in require.listed("coefficients", self.coefficients, "lists")
+        ]
+        rows = tuple(tuple(rational(a, "coefficients") for a in row) or (Fraction(0),) for row in given)
         if not breaks or breaks[0] != 0 or any(a >= b for a, b in pairwise(breaks)):
             raise ValueError("breaks are not allowed: they must increase, the first being 0")
         if len(rows) != len(breaks) or max(map(len, rows)) > 32 or len(rows) > 1000:

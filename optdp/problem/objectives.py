@@ -208,6 +208,8 @@ class At(_OfLoss):
         return f"{self.loss.name} at {plain(self.x)}"
 
     def on(self, domain: Domain) -> Objective:
+        if domain.dimension is not None:
+            raise ValueError(f"objective = {self} is not allowed on {domain}: At is for inputs that are numbers")
         domain.check(self.x, "objective's x")
         return super().on(domain)
 

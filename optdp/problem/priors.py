@@ -92,6 +92,8 @@ class Prior(Distribution):
         if isinstance(prior, (str, bytes)) or not isinstance(prior, Iterable):
             allowed = "prior must be a sequence of probabilities or a mapping from categories to them"
             raise TypeError(f"prior = {prior!r} is not allowed: {allowed}")
+        if categories is not None and not isinstance(categories, Iterable):
+            raise TypeError(f"categories = {categories!r} is not allowed: categories must be a list of names")
         entries = list(prior)
         names = list(range(len(entries))) if categories is None else [_plain(name) for name in categories]
         if len(names) != len(entries):

@@ -119,9 +119,13 @@ class Number(Column):
     outside: Outside = "refuse"
 
     def __post_init__(self) -> None:
-        ends = Interval(self.lower, self.upper)
-        object.__setattr__(self, "lower", ends.lower)
-        object.__setattr__(self, "upper", ends.upper)
+        for end in ("lower", "upper"):
+            object.__setattr__(self, end, require.real(end, getattr(self, end)))
+        if not self.lower < self.upper:
+            raise ValueError(
+                f"lower = {self.lower:g}, upper = {self.upper:g} is not allowed: lower must be below upper"
+            )
+        Interval(self.lower, self.upper)
         if not isinstance(self.unit, str) or len(self.unit) > 40 or not (self.unit + ".").isprintable():
             raise TypeError(
                 f"unit = {self.unit!r} is not allowed: it must be a text of at most 40 printable characters"
