@@ -160,6 +160,53 @@ def test_thresholds_of_half_and_one_sensitivity_have_closed_forms(privacy, limit
     assert optdp.Solution.from_dict(json.loads(json.dumps(found.to_dict()))).verify()
 
 
+def least_error(pairs, cells, n, cost):
+    """The least cost of 2 `cells` cells around 0, n of them in a sensitivity, under these pairs: the plain linear program."""
+    size, rows, limits = 2 * cells, [], []
+    slacks = [(s, eps, delta) for s in range(1, n + 1) for eps, delta in pairs]
+    for block, (s, eps, delta) in enumerate(slacks):
+        row = np.zeros((size, size * (1 + len(slacks))))
+        row[:, :size] = np.eye(size) - math.exp(eps) * np.eye(size, k=s)
+        row[:, size * (block + 1) : size * (block + 2)] = -np.eye(size)
+        budget = np.zeros((1, row.shape[1]))
+        budget[0, size * (block + 1) : size * (block + 2)] = 1
+        rows += [row, budget]
+        limits += [np.zeros(size), np.array([delta])]
+    mirrored = np.hstack([np.eye(size) - np.eye(size)[::-1], np.zeros((size, size * len(slacks)))])
+    mass = np.hstack([np.ones((1, size)), np.zeros((1, size * len(slacks)))])
+    found = linprog(
+        np.append(cost, np.zeros(size * len(slacks))), csr_matrix(np.vstack(rows)), np.concatenate(limits),
+        csr_matrix(np.vstack([mirrored, mass])), np.append(np.zeros(size), 1.0),
+    )  # fmt: skip
+    return found.fun
+
+
+TWO, THREE = [(1.0, 0.1), (2.0, 0.01)], [(1.5, 0.45), (3.0, 0.27), (6.0, 0.027)]
+
+
+@pytest.mark.parametrize("pairs, steps", [(TWO, "1"), (THREE, "1"), (TWO, "2"), (TWO, "1/2 1"), (THREE, "1/2 1")])
+def test_several_pairs_and_steps_at_ends_of_cells(pairs, steps):
+    """Brackets were 15 % to 83 % wide after a minute: only cells around the lattice's points were tried."""
+    steps = steps.split()
+    n = len(steps)
+    loss = optdp.Pieces((0, *steps), tuple((k,) for k in range(n + 1)))
+    found = optdp.solve_additive(optdp.Profile(pairs), loss=loss)
+    half = loss((np.arange(12 * n) + 0.5) / n)  # at the middles of cells
+    value = least_error(pairs, 12 * n, n, np.concatenate([half[::-1], half]))
+    assert found.gap <= 1e-5 and found.verify()
+    assert found.lower_bound <= value * (1 + 1e-6) and value <= found.value * (1 + 1e-6)
+    assert found.mechanism.bins and found.mechanism.satisfies(optdp.Profile(pairs))
+    assert optdp.Solution.from_dict(json.loads(json.dumps(found.to_dict()))).verify()
+
+
+@pytest.mark.parametrize(
+    "privacy", [optdp.GDP(0.65), optdp.GDP(1.45), optdp.Profile([(1.0, 0.1), (2.0, 0.0)])], ids=str
+)
+def test_steps_of_a_third_close_where_noise_need_not_end(privacy):
+    found = optdp.solve_additive(privacy, loss=optdp.Pieces((0, "1/3", "4/3"), ((0,), (1,), (2,))))
+    assert found.gap <= 1e-3 and found.verify() and found.mechanism.bins
+
+
 @pytest.mark.parametrize("privacy", [optdp.KL(0.4), optdp.RDP(2, 0.5), optdp.RDP(10, 0.3)], ids=str)
 def test_step_functions_whose_steps_fit_a_lattice_close(privacy):
     values = []

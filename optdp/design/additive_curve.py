@@ -179,14 +179,16 @@ class TailProgram:
     **Arguments:** `curve`; `n`: points per sensitivity; `costs`: c_0, c_1, ..., as far as they are known; `size`: T_1..T_size are
     variables, the last n continued geometrically if the curve has a largest `ratio`; `atom`: whether a mass at 0 may stay there;
     `nodes`: only these T_k are variables (1 and `size` among them), and masses are equal in between; `free`: nothing is asked of
-    what lies beyond `size`: a relaxation, for costs that are constant there; `even`: costs alone do not make the tail light.
+    what lies beyond `size`: a relaxation, for costs that are constant there; `even`: costs alone do not make the tail light;
+    `bins`: k is the cell between k and k + 1 points, so that T_(-k) = 1 - T_k, where else T_(1-k) = 1 - q - T_k.
     """
 
     def __init__(
         self, curve: PowerCurve, n: int, costs: np.ndarray, size: int, reference: np.ndarray, *, atom: bool, solver: LinearSolver,
-        nodes: np.ndarray | None = None, free: bool = False, even: bool = False,
+        nodes: np.ndarray | None = None, free: bool = False, even: bool = False, bins: bool = False,
     ) -> None:  # fmt: skip
-        self.free = free
+        #: T_k and T_(mirror - k) are probabilities of sets that are images of each other's complements.
+        self.free, self.bins, self.mirror = free, bins, 1 - bins
         self.curve, self.n, self.size, self.costs, self.atom = curve, n, size, costs, atom
         self.nodes = at = np.arange(1, size + 1) if nodes is None else nodes
         self.join = None if nodes is None else _joined(nodes, size)
@@ -236,7 +238,7 @@ class TailProgram:
     def _rows(
         self, rows: Sequence[tuple[Sequence[tuple[int, float]], float]], stuck: Sequence[float]
     ) -> tuple[Any, np.ndarray, np.ndarray]:
-        """(sparse matrix, norms, limits) of sum_j v_j T_(k_j) + stuck q <= limit, with T_(1-k) = 1 - q - T_k and the tail."""
+        """(sparse matrix, norms, limits) of sum_j v_j T_(k_j) + stuck q <= limit, with what mirror images say and the tail."""
         from scipy.sparse import csr_matrix
 
         count = [len(terms) for terms, _ in rows]
@@ -244,10 +246,13 @@ class TailProgram:
         index = np.array([k for terms, _ in rows for k, _ in terms])
         value = np.array([v for terms, _ in rows for _, v in terms])
         limit, atom = np.array([x for _, x in rows]), np.array(stuck, dtype=float)
+        if self.bins:  # T_0 = 1/2
+            np.add.at(limit, where[index == 0], -value[index == 0] / 2)
+            where, index, value = (x[index != 0] for x in (where, index, value))
         left = index <= 0
         np.add.at(limit, where[left], -value[left])
         np.add.at(atom, where[left], -value[left])
-        index, value = np.where(left, 1 - index, index), np.where(left, -value, value)
+        index, value = np.where(left, self.mirror - index, index), np.where(left, -value, value)
         beyond = np.maximum(-((self.size - index) // self.n), 0)
         value = np.where(beyond > 0, value * self.fall ** beyond.astype(float), value)
         index = index - beyond * self.n
@@ -291,18 +296,18 @@ class TailProgram:
         self.age = ages
 
     def line(self, values: np.ndarray) -> tuple[np.ndarray, int, float]:
-        """(T_k for k = -m + 1..m, m, atom), the tail written out for two more periods."""
+        """(T_k for k = mirror - m..m, m, atom), the tail written out for two more periods."""
         tails, q = values[:-1] if self.join is None else self.join @ values[:-1], float(values[-1])
         far = [tails, *(tails[-self.n :] * self.fall**j for j in (1, 2))]
         right = np.concatenate(far) if self.fall else np.append(tails, np.zeros(2 * self.n))
-        return np.concatenate([(1 - q - right)[::-1], right]), right.size, q
+        return np.concatenate([(1 - q - right)[::-1], np.full(int(self.bins), 0.5), right]), right.size, q
 
     def broken(self, values: np.ndarray, tolerance: float) -> list[Cut]:
         """Cuts for the sets with which these tail probabilities break the curve by more than `tolerance`, the worst first."""
         line, m, q = self.line(values)
         found: list[tuple[float, Cut]] = []
         for shifts, at in self.groups:
-            here, there = line[at + m - 1], line[at + shifts + m - 1]
+            here, there = line[at + m - self.mirror], line[at + shifts + m - self.mirror]
             half = (at >= -(shifts // 2) - 1) & (at <= self.last)
             excess = np.where(half, self.curve.excess(here + q, there), -1.0)
             found += [
@@ -312,7 +317,7 @@ class TailProgram:
             here, there = np.maximum(-np.diff(here), 0.0), np.maximum(-np.diff(there), 0.0)
             ignored = here + there <= 1e-3 * self.curve.rare / self.n * np.diff(at)
             if self.free:  # T_size is all that lies beyond
-                ignored |= ((at <= -self.size) | (at + shifts >= self.size))[:, :-1]
+                ignored |= ((at < self.mirror - self.size) | (at + shifts >= self.size))[:, :-1]
             for k, chosen, over, eps, delta in broken_sets(
                 self.curve, here, there, ignored, self.known, tolerance, EACH, q
             ):
@@ -330,7 +335,7 @@ class TailProgram:
         """
         last = self.nodes[self.nodes > self.size - self.n]
         right = np.concatenate([self.nodes, last + self.n, last + 2 * self.n])
-        ends = np.concatenate([1 - right[::-1], right])
+        ends = np.concatenate([self.mirror - right[::-1], np.zeros(int(self.bins), dtype=int), right])
         self.groups: list[tuple[np.ndarray, np.ndarray]] = []
         for shifts in groups:
             places = [np.union1d(ends, ends - s) for s in shifts]
@@ -376,7 +381,8 @@ class TailProgram:
     def masses(self) -> tuple[np.ndarray, float]:
         """(p_0, p_1, ..., atom) of the private noise."""
         line, m, q = self.line(self.inner)
-        masses = np.maximum(line[m - 1 : m + self.size] - line[m : m + self.size + 1], 0.0)
+        start = m - self.mirror  # of T_0
+        masses = np.maximum(line[start : start + self.size + 1] - line[start + 1 : start + self.size + 2], 0.0)
         if self.join is not None:  # exactly equal ones are merged when the noise is tested
             masses[1:] = np.repeat(masses[self.nodes], np.diff(np.append(self.nodes, self.size + 1)))
         return masses, q
@@ -435,16 +441,16 @@ def _multipliers(program: TailProgram, exact: dict[float, Any]) -> list[Multipli
 
 
 def _charged(
-    costs: np.ndarray, multipliers: list[Multiplier], inner: int
+    program: TailProgram, end: int, multipliers: list[Multiplier], inner: int
 ) -> tuple[np.ndarray, list[np.ndarray]]:  # fmt: skip
-    """(what multipliers leave of the points' costs, less the least of it per point up to `inner`; multipliers written out)."""
-    end = costs.size
-    weights = np.where(np.arange(end) == 0, 1.0, 2.0)
-    slack, written = weights * costs, []
+    """(what multipliers leave of the costs of `end` points, less the least of it per point up to `inner`; they written out)."""
+    weights = np.where(np.arange(end) > 0, 2.0, 1.0 + program.bins)
+    slack, written = weights * program.costs[:end], []
     for m in multipliers:
         mu = np.concatenate([m.values, np.full(max(end + m.shift - m.end, 0), m.rest)])
         place = np.arange(m.first, m.first + mu.size)
-        for at, factor in ((np.abs(place), 1.0), (np.abs(place + m.shift), -math.exp(float(m.eps)))):  # type: ignore[arg-type]
+        for to, factor in ((place, 1.0), (place + m.shift, -math.exp(float(m.eps)))):  # type: ignore[arg-type]
+            at = np.where(to < 0, -to - program.bins, to)
             np.add.at(slack, at[at < end], factor * mu[at < end])
         written.append(mu)
     return slack - float((slack / weights)[:inner].min()) * weights, written
@@ -456,7 +462,7 @@ def _shortened(program: TailProgram, multipliers: list[Multiplier]) -> list[Mult
     The program has no mass of its own there but the tail's, so that its dual may charge these points more than they can pay.
     """
     n, size = program.n, program.size
-    slack, written = _charged(program.costs[: size + n], multipliers, size - n)
+    slack, written = _charged(program, size + n, multipliers, size - n)
     rows = [(m, mu, math.exp(float(m.eps))) for m, mu in zip(multipliers, written, strict=True)]  # type: ignore[arg-type]
     for target in range(size + n - 1, size, -1):
         for m, mu, ratio in sorted(rows, key=lambda row: -row[2]):
@@ -478,7 +484,7 @@ def _shortened(program: TailProgram, multipliers: list[Multiplier]) -> list[Mult
 def _tail_multiplier(program: TailProgram, multipliers: list[Multiplier], exact: dict[float, Any]) -> list[Multiplier]:
     """For shift n, at the tail's ratio: as much as the costs further out can pay for, from the far end inwards."""
     n, start, end = program.n, program.size - program.n, program.costs.size
-    slack, _ = _charged(program.costs, multipliers, start)
+    slack, _ = _charged(program, end, multipliers, start)
     ratio = 1 / program.fall
     most = max(0.0, float(slack[-1]) / (ratio - 1))
     if slack[start:].min() >= 0 or not most:
@@ -509,6 +515,9 @@ class _Task(LatticeTask):
         self.scaled = solver or Highs(tolerance=1e-7, options=(*rough, ("simplex_scale_strategy", 0)))
         self.gaussian, self.pairs = isinstance(privacy, GDP), pairs_of(privacy)
         self.atoms = not self.gaussian and all(delta > 0 for _, delta in self.pairs) and not self.integers
+        fits = additive_lattice.coarsest(self.jumps) if self.jumps and self.loss.steps and not self.integers else None
+        #: Points per sensitivity of a lattice that has the value of the line; 0 where there is none of few points.
+        self.fits = fits if fits and fits <= JUMPY else 0
         if self.gaussian:
             from scipy.special import ndtri
 
@@ -527,8 +536,7 @@ class _Task(LatticeTask):
         self.radius += self.beyond
 
     def bins(self, n: int) -> bool:
-        """Cells are around the points of lattices."""
-        return False
+        return n == self.fits and super().bins(n)
 
     def curve(self, slack: float) -> PowerCurve:
         """The notion's curve, drawn in."""
@@ -570,9 +578,10 @@ class _Task(LatticeTask):
             costs = costs + EVEN * float(reference[min(math.ceil(self.beyond * n), size - 1)]) / n * np.arange(
                 costs.size
             )
+        bins = self.bins(n)
         return TailProgram(
-            curve, n, costs, size, reference, atom=self.atoms, solver=self.solver if nodes is None else self.quick,
-            nodes=nodes, free=free, even=self.gaussian and bool(self.beyond),
+            curve, n, costs, size, reference, atom=self.atoms and not bins, solver=self.solver if nodes is None else self.quick,
+            nodes=nodes, free=free, even=self.gaussian and bool(self.beyond), bins=bins,
         )  # fmt: skip
 
     def start(self, program: TailProgram) -> list[Cut]:
@@ -589,16 +598,16 @@ class _Task(LatticeTask):
 
     def core(self, program: TailProgram) -> np.ndarray:
         """Tail probabilities of noise that keeps the notion with room to spare, and the atom 0."""
-        n, k = program.n, np.arange(1, program.size + 1) - 0.5
+        n, k = program.n, np.arange(1, program.size + 1) - program.mirror / 2
         if self.gaussian:
             from scipy.special import ndtr
 
             tails: np.ndarray = ndtr(-CORE * float(self.privacy.mu) * k / n)
-            rare = int(np.flatnonzero(tails > 1.1 * program.curve.rare)[-1])
-            line = np.concatenate([1 - tails[::-1], tails])
-            fall = tails[rare] / line[program.size + rare - n]
+            rare, start = int(np.flatnonzero(tails > 1.1 * program.curve.rare)[-1]), program.size + program.bins
+            line = np.concatenate([1 - tails[::-1], np.full(int(program.bins), 0.5), tails])
+            fall = tails[rare] / line[start + rare - n]
             for i in range(rare + 1, program.size):
-                tails[i] = line[program.size + i] = line[program.size + i - n] * fall
+                tails[i] = line[start + i] = line[start + i - n] * fall
             return np.append(tails, 0.0)
         eps = CORE * self.rate
         if program.fall:  # slowly down to where the other pairs' deltas leave room, then as fast as the tail falls
@@ -608,8 +617,8 @@ class _Task(LatticeTask):
             return np.append(np.exp(-falls) / 2, 0.0)
         end = max(1e-9, CORE / 2 * min(float(d) for _, d in self.pairs))
         masses = np.zeros(program.size + 1)
-        kept = cut_off(np.exp(-eps / n * np.arange(masses.size)), end, n)
-        masses[: kept.size] = kept / (2 * kept.sum() - kept[0])
+        kept = cut_off(np.exp(-eps / n * np.arange(masses.size)), end, n, program.bins)
+        masses[: kept.size] = kept / (2 * kept.sum() - program.mirror * kept[0])
         return np.append(masses[::-1].cumsum()[::-1][1:], 0.0)
 
     def known(self, noise: bool) -> Bracket:
@@ -630,12 +639,14 @@ class _Task(LatticeTask):
         domain: Any = self.problem.domain
         if program.fall:
             pure = ApproxDP(math.log(1 / program.fall), 0.0, self.width)
-            return replace(private_geometric(pure, domain, program.n, p[:-1]), notion=self.privacy)
-        total = atom + p[0] + 2 * p[1:].sum()
+            return replace(private_geometric(pure, domain, program.n, p[:-1], program.bins), notion=self.privacy)
+        total = atom + (1 + program.bins) * p[0] + 2 * p[1:].sum()
         used = np.trim_zeros(np.where(p > 1e-16, p, 0.0), "b")
         weights, (stuck,) = as_weights(used, total), as_weights(np.array([atom]), total)
         eps = self.pairs[0][0]
-        return AdditiveMechanism(domain, self.width, program.n, tuple(weights), stuck, eps=eps, notion=self.privacy)
+        return AdditiveMechanism(
+            domain, self.width, program.n, tuple(weights), stuck, eps=eps, notion=self.privacy, bins=program.bins
+        )
 
 
 def _bracket(task: _Task, n: int, coarse: TailProgram | None, share: float) -> Bracket | None:
@@ -666,7 +677,7 @@ def _bracket(task: _Task, n: int, coarse: TailProgram | None, share: float) -> B
             relaxed.add([*task.start(relaxed), *near])
             relaxed.solve(program.inner, tolerance, share)
             multipliers = _multipliers(relaxed, exact)
-        certificate = AdditiveCertificate(n, "nodes", tuple(multipliers))
+        certificate = AdditiveCertificate(n, "bins" if program.bins else "nodes", tuple(multipliers))
         mechanism = task.mechanism(program)
         if mechanism.admitted(task.privacy):
             value = mechanism.enclose_loss(task.loss, sent=True)[1]
@@ -840,8 +851,12 @@ def design(run: Run, *, n: int | None = None, gaussian: bool = True) -> Solution
 
 def _sizes(task: _Task, points: int) -> Iterator[int]:
     """Points per sensitivity, one lattice after the other: about twice as many each time; for a loss that jumps also those at
-    which it does so nearly at a lattice point (a step function: at the end of a cell).
+    which it does so nearly at a lattice point (a step function: at the end of a cell). A lattice with cells that end at all
+    steps is enough.
     """
+    if task.fits:
+        yield task.fits
+        return
     if not task.jumps:
         while points < 2000:
             yield points
