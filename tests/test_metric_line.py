@@ -10,9 +10,13 @@ from scipy.stats import chisquare
 
 import optdp
 from optdp.certificates.base import Refusal
+from optdp.certificates.metric_line import on_grid
+from optdp.design.metric_line import peaked_program
 from optdp.exact.rounding import TOTAL, Table
 from optdp.exact.sampling import tossed
 from optdp.mechanisms.metric_line import MetricLineMechanism
+from optdp.solvers.lipschitz import solve_columns
+from optdp.solvers.lp import Highs
 
 
 @pytest.fixture(scope="module")
@@ -53,6 +57,21 @@ def test_cells_with_a_row_of_their_own(eps, loss, gap):
     rows = made.probability(made.atoms()[:, None], x)
     assert (np.abs(np.diff(np.log(rows[rows.max(axis=1) > 0]), axis=1)) <= eps / 4096 * (1 + 1e-9)).all()
     assert made.expected_loss(x, loss).max() <= best.value * (1 + 1e-9)
+
+
+def test_a_chain_is_solved_at_once_and_half_of_an_interval_is_enough():
+    """All inequalities of a chain are there from the start; what the middle maps onto each other is one variable."""
+    problem = optdp.Problem(optdp.MetricLDP(2.0, "abs"), optdp.Interval(0, 1), optdp.WorstCase("abs"))
+    grid = on_grid(problem, 48)
+    chain = solve_columns(grid.loss.array, grid.privacy.growth, None, tolerance=1e-6, pairs=grid.privacy.direct)
+    assert chain.rounds == 1 and chain.value - chain.bound <= 1e-6 * chain.value
+    program, fold = peaked_program(2.0, 16, 1)
+    assert fold.shape == (33 * 33, (33 * 33 + 1) // 2) and program.rows.shape[1] == fold.shape[1] + 1
+    solved = program.solve(Highs(method="ipm", crossover=False))
+    rows = (fold @ solved.x[:-1]).reshape(33, 33)
+    assert rows.sum(axis=1) == pytest.approx(1)
+    assert (rows[:17] == rows[16::-1, ::-1]).all() and (rows[17:] == rows[:16:-1, ::-1]).all()
+    assert chain.bound * (1 - 1e-6) <= solved.objective <= 1.002 * chain.value
 
 
 def test_log_probabilities_are_lipschitz_at_any_two_inputs(found):

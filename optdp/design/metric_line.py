@@ -107,6 +107,8 @@ def _level(run: Run, cells: int, kept: dict[str, Any]) -> None:
     if bound > kept["bound"]:
         kept.update(bound=bound, proof=made)
     kept["stopped"] = lower.stopped
+    if kept["bound"] >= (1 - run.rtol) * kept["value"]:  # of a coarser grid
+        return
     if float(privacy.eps) * domain.width >= LONG:
         if cells <= PEAKED:
             _keep(problem, kept, *_peaked(run, cells))
@@ -141,35 +143,42 @@ def _shares(q: float, steps: int) -> np.ndarray:
     return np.concatenate([ends, 1 - ends.sum(axis=0, keepdims=True)])
 
 
-def peaked_program(eps: float, cells: int, power: int) -> LinearProgram:
-    """The program with a row for each point of a grid on [0, 1] and for each cell; outputs are its points and the middles."""
+def peaked_program(eps: float, cells: int, power: int) -> tuple[LinearProgram, Any]:
+    """The program with a row for each point of a grid on [0, 1] and for each cell, an even number; outputs are its points and the
+    middles. Images of optima are optima, and so is their mean with the optimum: what the middle of [0, 1] maps onto each other is
+    one variable, and one of two images is enough of the inequalities. Second, what rows and outputs follow from these variables.
+    """
     from scipy.sparse import csr_matrix, eye, hstack, kron, vstack
 
-    steps = FINE // cells
+    steps, half = FINE // cells, cells // 2
     q, m = 1 + eps / FINE, 2 * cells + 1
     big, c = q**steps, 1 + 1 / q
-    g, one = c * big - c - big + 1 / big, eye(m)
-    first = csr_matrix((np.ones(cells), (np.arange(cells), np.arange(cells))), shape=(cells, cells + 1))
-    second = csr_matrix((np.ones(cells), (np.arange(cells), 1 + np.arange(cells))), shape=(cells, cells + 1))
-    slopes = [kron(hstack([c * (a - big * b), g * eye(cells)]), one) for a, b in ((first, second), (second, first))]
+    g, lines, points = c * big - c - big + 1 / big, np.arange(2 * cells + 1), np.arange(cells)
+    image = np.where(lines <= cells, cells - lines, 3 * cells + 1 - lines)[:, None] * m + np.arange(m)[::-1]
+    size = image.size
+    kept, column = np.unique(np.minimum(image.ravel(), np.arange(size)), return_inverse=True)
+    fold = csr_matrix((np.ones(size), (np.arange(size), column)), shape=(size, kept.size))
+    first, second = (csr_matrix((np.ones(cells), (points, points + k)), shape=(cells, cells + 1)) for k in (0, 1))
+    slopes = kron(hstack([c * (first - big * second), g * eye(cells)]), eye(m))
     looks = steps * np.arange(LOOKS) // LOOKS
     u, v, w = _shares(q, steps)[:, looks]
     y, rows = np.arange(m) / (m - 1), []
-    for i in range(cells):
+    for i in range(half + 1):
         far = np.abs((i + looks[:, None] / steps) / cells - y) ** power
         row = [csr_matrix((LOOKS, m))] * (2 * cells + 1)
         row[i], row[i + 1], row[cells + 1 + i] = (csr_matrix(part[:, None] * far) for part in (u, v, w))
-        rows.append(hstack(row))
-    rows.append(hstack([csr_matrix((1, cells * m)), csr_matrix(((1 - y) ** power)[None]), csr_matrix((1, cells * m))]))
-    losses, size = vstack(rows), (2 * cells + 1) * m
-    count, none = losses.shape[0], csr_matrix((2 * cells * m, 1))
-    body = vstack([
-        hstack([vstack(slopes), none]), hstack([losses, csr_matrix(-np.ones((count, 1)))]),
-        hstack([kron(eye(2 * cells + 1), np.ones((1, m))), csr_matrix((2 * cells + 1, 1))]),
-    ])  # fmt: skip
-    free, mass = np.full(2 * cells * m + count, -np.inf), np.ones(2 * cells + 1)
-    high = np.concatenate([np.zeros(free.size), mass])
-    return LinearProgram(np.append(np.zeros(size), 1.0), body, np.append(free, mass), high, name="peaked")
+        rows.append(hstack(row).tocsr()[: LOOKS if i < half else 1])
+    losses, mass = vstack(rows), kron(eye(2 * cells + 1), np.ones((1, m))).tocsr()
+    mass = mass[np.append(lines[: half + 1], lines[cells + 1 : cells + 1 + half])]
+    free = np.full(slopes.shape[0] + losses.shape[0], -np.inf)
+    high = np.concatenate([np.zeros(free.size), np.ones(mass.shape[0])])
+    worst = csr_matrix(
+        (-np.ones(losses.shape[0]), (slopes.shape[0] + np.arange(losses.shape[0]), [0] * losses.shape[0])),
+        shape=(high.size, 1),
+    )
+    body = hstack([vstack([slopes, losses, mass]) @ fold, worst])
+    low = np.append(free, np.ones(mass.shape[0]))
+    return LinearProgram(np.append(np.zeros(kept.size), 1.0), body, low, high, name="peaked"), fold
 
 
 def _peaked(run: Run, cells: int) -> tuple[Table | None, float]:
@@ -177,12 +186,11 @@ def _peaked(run: Run, cells: int) -> tuple[Table | None, float]:
     problem, domain = run.problem, run.problem.domain
     privacy, power = problem.privacy, int(problem.loss.exponent)
     eps = float(privacy.eps) * domain.width  # type: ignore[attr-defined]
-    found = peaked_program(eps, cells, power).solve(
-        Highs(method="ipm", crossover=False), time_limit=max(run.left(), 0.1)
-    )
+    program, fold = peaked_program(eps, cells, power)
+    found = program.solve(Highs(method="ipm", crossover=False), time_limit=max(run.left(), 0.1))
     if not found.usable:
         return None, math.inf
-    rows = np.maximum(found.x[:-1], 0.0).reshape(2 * cells + 1, -1)
+    rows = np.maximum(fold @ found.x[:-1], 0.0).reshape(2 * cells + 1, -1)
     shares = _shares(1 + eps / FINE, FINE // cells)
     parts = np.stack([rows[:cells], rows[1 : cells + 1], rows[cells + 1 :]])
     fine = np.concatenate([np.einsum("pk,pcy->cky", shares, parts).reshape(FINE, -1), rows[cells : cells + 1]])

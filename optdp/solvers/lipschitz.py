@@ -73,15 +73,16 @@ def solve_columns(
     known = ~np.eye(n, dtype=bool) if pairs is None else pairs
     known &= growth < FAR
     near = _near(growth, FIRST // m) & known if n > SMALL else known
+    whole = bool((near == known).all())  # all inequalities are there from the start
     rows = _everywhere(near, m)
     total, rough = 0, ROUGH
     for count in range(1, ROUNDS + 1):
-        last = n <= SMALL or rough <= tolerance
-        found = _interior(losses, growth, prior, rows, max(rough if n > SMALL else 0.0, tolerance), left)
+        last = rough <= tolerance
+        found = _interior(losses, growth, prior, rows, tolerance if whole else max(rough, tolerance), left)
         rough /= SHARPER
         total += found.iterations
         found = Columns(**{**vars(found), "iterations": total, "rounds": count})
-        if n <= SMALL or found.stopped or (count > 1 and good(found)):
+        if whole or found.stopped or (count > 1 and good(found)):
             break
         new = _violated(found.kernel, np.where(known, growth, np.inf))
         if not new.shape[1] and last:
