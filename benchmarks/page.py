@@ -19,6 +19,7 @@ import json
 import math
 import os
 import platform
+import re
 import subprocess
 import time
 from collections.abc import Callable, Iterator
@@ -46,6 +47,8 @@ from optdp.report.report import Column, Report
 
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS, PAGE = ROOT / "benchmarks" / "results", ROOT / "docs" / "benchmarks.md"
+#: What is said of parts that were not run again.
+EARLIER = ", as this page was before:"
 
 #: A way to solve an instance: its name, the package beyond optdp that it needs, and the call. The first one is optdp's.
 Way = tuple[str, str, Callable[[], Any]]
@@ -588,8 +591,10 @@ def run(name: str, quick: bool) -> None:
     print(f"{name}: {spent:.0f} CPU s\n", flush=True)
 
 
-def page() -> str:
-    """The page from what the parts left."""
+def page(before: str = "") -> str:
+    """The page from what the parts left. Parts that left nothing stay as they are on the page `before`."""
+    found = re.split(r"^## (.+)\n", before, flags=re.MULTILINE)
+    old = {heading: body.strip() for heading, body in zip(found[1::2], found[2::2], strict=True)}
     kept = {name: json.loads(path.read_text()) for name in PARTS if (path := RESULTS / f"{name}.json").exists()}
     machines = list({json.dumps(data["machine"]): data["machine"] for data in kept.values()}.values())
     lines = [
@@ -608,7 +613,12 @@ def page() -> str:
     lines += [f"CPU time of the parts: {seconds}.", ""]
     if rough := [name for name, data in kept.items() if data["quick"]]:
         lines += [f"Run at small sizes, to see that they run: {', '.join(rough)}.", ""]
+    if stays := [name for name, part in PARTS.items() if name not in kept and part[0] in old]:
+        lines += [f"Parts {', '.join(stays)}{EARLIER}", "", old["Where it ran"].rpartition(EARLIER)[2].strip(), ""]
     for name, (heading, about, _) in PARTS.items():
+        if name in stays:
+            lines += [f"## {heading}", "", old[heading], ""]
+            continue
         lines += [f"## {heading}", ""] + ([about, ""] if about else [])
         if name not in kept:
             lines += [f"Not run (`python benchmarks/page.py --parts {name}`).", ""]
@@ -638,7 +648,7 @@ def main() -> None:
     for name in [] if OPTIONS.page else wanted:
         if not (OPTIONS.resume and (RESULTS / f"{name}.json").exists()):
             run(name, OPTIONS.quick)
-    files.write_text(OPTIONS.out, page())
+    files.write_text(OPTIONS.out, page(OPTIONS.out.read_text(encoding="utf-8") if OPTIONS.out.exists() else ""))
     print(f"{OPTIONS.out} written")
 
 
