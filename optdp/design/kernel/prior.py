@@ -22,7 +22,7 @@ from optdp.certificates.kernel import KernelCertificate
 from optdp.design.kernel.floor import GAUSS, Cost, Floor, hat_masses, hats
 from optdp.design.kernel.master import Cuts, sparse, unlimited, usual
 from optdp.design.kernel.task import Fold, Task, between, grid
-from optdp.solvers.lp import LinearProgram, LinearSolver
+from optdp.solvers.lp import LinearProgram, LinearSolver, LinearStatus
 
 log = logging.getLogger("optdp")
 
@@ -254,7 +254,7 @@ class PriorProgram:
                 np.full(new.size, np.inf),
             )
             result = session.solve(time_limit=left())
-            if not result.usable:
+            if result.status is not LinearStatus.OPTIMAL:
                 result = session.solve(time_limit=left(), method="ipm")
             if not result.usable:
                 if lacking or best is not None or not left():
