@@ -5,7 +5,7 @@ RUN := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MPLBACKEND=agg $(BIN)/python -m 
 
 ONE := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MPLBACKEND=agg $(BIN)/python
 
-.PHONY: demo test lint soak soak-client soak-coverage soak-files soak-calls soak-faults soak-brackets soak-samplers soak-noise notebooks solvers wheel-check bench docs docs-data atlas clean
+.PHONY: demo test lint soak soak-client soak-coverage soak-files soak-calls soak-faults soak-brackets soak-samplers soak-noise notebooks solvers wheel-check oldest bench docs docs-data atlas clean
 
 demo: .venv/.demo
 	MPLBACKEND=agg $(BIN)/optdp demo
@@ -65,6 +65,10 @@ solvers: .venv/.dev .venv/.gurobi,ipopt,dask
 # The wheel alone, without extras, in an environment of its own.
 wheel-check:
 	PYTHON=$(PYTHON) tests/wheel_check.sh
+
+# The tests with the oldest releases of every library that pyproject.toml admits. FILES: these alone.
+oldest:
+	PYTHON=$(PYTHON) tests/oldest.sh $(FILES)
 
 # docs/benchmarks.md, on an otherwise idle machine; each part prints its CPU seconds. PARTS="kernel growth": these alone; the others as they were.
 bench: .venv/.dev .venv/.notebooks .venv/.gurobi,ipopt .venv/.accounting .venv/.peers
