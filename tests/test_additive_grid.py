@@ -15,7 +15,7 @@ from scipy.optimize import linprog
 import optdp
 from optdp.certificates.base import Refusal
 from optdp.certificates.spike import SpikeCertificate
-from optdp.certificates.staircase import IntegerStaircaseCertificate
+from optdp.certificates.staircase import IntegerStaircaseCertificate, StaircaseCertificate
 from optdp.certificates.tails import TailsCertificate
 from optdp.exact import enclosures
 from optdp.mechanisms.rounded import RoundedNoise
@@ -169,6 +169,15 @@ def test_on_the_integers_the_staircase_is_the_lattices_optimum(sensitivity, eps,
     bound = IntegerStaircaseCertificate.best(asked).bound(asked).value
     solution = optdp.solve_additive(eps, 0.0, loss, sensitivity=sensitivity, discrete=True)
     assert bound == pytest.approx(solution.value, rel=1e-9) and bound <= solution.value
+
+
+@pytest.mark.parametrize("discrete", [True, False])
+@pytest.mark.parametrize(("eps", "threshold"), [(1e-300, 1.0), (1e-60, 1e-3), (1.0, 1.7e308), (1e-20, 1.7e308)])
+def test_thresholds_of_staircases_beyond_what_numbers_hold_are_refused(eps, threshold, discrete):
+    """Next to 1 no ball tells e^eps from it; the root of the largest thresholds is no float."""
+    kind = IntegerStaircaseCertificate if discrete else StaircaseCertificate
+    with pytest.raises(Refusal, match="too high"):
+        kind(threshold).bound(problem(eps, 0.0, "abs", 5.0, discrete=discrete))
 
 
 @pytest.mark.parametrize("loss", ["abs", "squared"])

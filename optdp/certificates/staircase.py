@@ -120,10 +120,12 @@ class IntegerStaircaseCertificate(StaircaseCertificate):
             plain, square = arb(r * (r + 1) // 2) / m, arb(r * (r + 1) * (2 * r + 1) // 6) / m**2
             return (plain if q == 1 else square + 2 * odds * plain) + r * (flat - t)
 
+        if not term(m) >= 0:  # above it, and where e^eps is too near 1 for balls, the root is no number
+            return False
         root = self._root(b, t, q) * m
         last = min(max(int(float(root.mid())), 0), m - 1)
         low, high = max(last - 1, 0), min(last + 1, m - 1)
-        if not ((low == 0 or term(low) <= 0) and (high == m - 1 or term(high + 1) >= 0) and term(m) >= 0):
+        if not ((low == 0 or term(low) <= 0) and (high == m - 1 or term(high + 1) >= 0)):
             return False
         first = 2 * term(0) + (1 - b) * t  # of the mass at 0
         # Negative terms count e^eps times. The sum is least where the split is right: it is tried at all that are near.
