@@ -8,7 +8,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog
 
@@ -83,6 +83,8 @@ def test_the_atom_is_as_large_as_it_may_be():
 
 @settings(max_examples=60, deadline=None)
 @given(st.integers(1, 60), st.floats(1.0, 12.0), st.sampled_from([1, 2]), st.floats(0.05, 1.0))
+@example(60, 4.0, 1, 1.0)
+@example(60, 4.0, 2, 1.0)
 def test_the_peaks_brackets_on_the_integers_from_their_definition(n, eps, q, share):
     """L + Lam k - (E/2) (lam * k) >= t at every integer, in exact rationals, at widths up to the largest."""
     asked = problem(eps, 0.1, "abs" if q == 1 else "squared", float(n), discrete=True)
@@ -169,6 +171,17 @@ def test_on_the_integers_the_staircase_is_the_lattices_optimum(sensitivity, eps,
     bound = IntegerStaircaseCertificate.best(asked).bound(asked).value
     solution = optdp.solve_additive(eps, 0.0, loss, sensitivity=sensitivity, discrete=True)
     assert bound == pytest.approx(solution.value, rel=1e-9) and bound <= solution.value
+
+
+@pytest.mark.parametrize("loss", [optdp.Power(1.5), optdp.Huber(0.5), optdp.Threshold(0.5)])
+@pytest.mark.parametrize(
+    ("certificate", "eps", "delta"),
+    [(SpikeCertificate(1e-6), 20.0, 0.1), (TailsCertificate(), 0.0, 0.1), (StaircaseCertificate(1e-6), 20.0, 0.0)],
+)
+def test_closed_forms_are_for_two_losses(certificate, eps, delta, loss):
+    with pytest.raises(Refusal, match="abs and squared"):
+        certificate.bound(problem(eps, delta, loss, 1.0))
+    assert certificate.bound(problem(eps, delta, "abs", 1.0)).value > 0
 
 
 @pytest.mark.parametrize("discrete", [True, False])
