@@ -17,6 +17,7 @@ from scipy.stats import beta, binom, binomtest, chi2, kstest
 
 import optdp
 from optdp.certificates.base import Refusal
+from optdp.certificates.coordinates import CoordinatesCertificate
 from optdp.certificates.cube import CubeCertificate
 from optdp.certificates.radial import RadialCertificate, _Prices
 from optdp.certificates.vector import SphereCertificate
@@ -690,6 +691,22 @@ def test_in_one_dimension_the_ball_and_the_cube_are_the_interval(eps):
         assert (best.lower_bound, best.value) == pytest.approx((line.lower_bound, line.value), rel=1e-12)
     x = np.full((50, 1), 0.25)
     assert best.mechanism.randomize(x, 1).shape == (50, 1)
+
+
+def test_bounds_add_up_over_coordinates_for_squares_on_the_cube_alone():
+    """Distances do not add up: d times the bound for numbers is more than any mechanism for vectors need lose."""
+    numbers = optdp.solve_kernel(1.0, domain=(-1, 1), rtol=0.05).certificate
+    squares = optdp.solve_kernel(1.0, "squared", unbiased=True, domain=(-1, 1), rtol=0.05)
+    each, cube = CoordinatesCertificate(squares.certificate), optdp.Box.cube(3)
+    assert each.bound(problem(1.0, cube)).value == pytest.approx(3 * squares.lower_bound, rel=1e-15)
+    for other in (
+        optdp.Problem(optdp.LDP(1.0), cube, "abs", constraints=[optdp.Unbiased()]), optdp.Problem(optdp.LDP(1.0), cube, "abs"),
+        optdp.Problem(optdp.LDP(1.0), cube, "squared"), problem(1.0, optdp.Box.cube(3, 0, 1)), problem(1.0, optdp.Ball(3)),
+        replace(problem(1.0, cube), objective=optdp.Average("squared", "uniform")),
+    ):  # fmt: skip
+        for certificate in (CoordinatesCertificate(numbers), each):
+            with pytest.raises(Refusal, match=r"cube|worst case"):
+                certificate.bound(other)
 
 
 @settings(max_examples=40)
