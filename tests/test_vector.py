@@ -828,6 +828,37 @@ def test_the_bound_of_the_cube_holds_for_every_direction():
             assert math.expm1(eps) * np.maximum(x - certificate.gain, 0).mean() <= certificate.gain
 
 
+@settings(max_examples=40, deadline=None)
+@given(
+    st.integers(1, 30), st.floats(0.05, 8.0), st.floats(-0.3, 0.5), st.floats(0, 0.05),
+    st.lists(st.tuples(st.floats(0.1, 2.0), st.floats(0.001, 0.3)), max_size=3),
+)  # fmt: skip
+def test_the_inequalities_of_the_cube_are_decided_as_on_a_grid(d, gain, square, fourth, cosines):
+    """The least constant for which q(x) >= (x - a)_+/2, and the largest eps for which all adds up to the gain."""
+    x = np.linspace(0, math.sqrt(d), 20_001)
+    rest = square * x**2 + fourth * x**4 + sum(b * np.cosh(s * x) / np.cosh(s / math.sqrt(d)) ** d for s, b in cosines)
+    least = float((np.maximum(x - gain, 0) / 2 - rest).max())
+    slopes, weights = zip(*cosines, strict=True) if cosines else ((), ())
+
+    def bound(constant, eps):
+        return (
+            CubeCertificate(gain, constant, square, fourth, slopes, weights)
+            .bound(problem(eps, optdp.Box.cube(d)))
+            .value
+        )
+
+    total = least + 1e-4 + square + fourth * (3 - 2 / d) + sum(weights)
+    most = math.log1p(gain / total) if total > 0 else math.inf
+    with pytest.raises(Refusal):
+        bound(least - 1e-4, 1e-3)
+    if 1e-3 < most < 29:
+        assert bound(least + 1e-4, most * (1 - 1e-9)) == pytest.approx(
+            max(0.0, d**2 / gain**2 - d), rel=1e-12, abs=1e-9
+        )
+        with pytest.raises(Refusal, match="add up"):
+            bound(least + 1e-4, most * (1 + 1e-9))
+
+
 def test_forged_multipliers_are_refused():
     best = optdp.solve_vector(3.0, 10, norm="linf")
     good = best.certificate
