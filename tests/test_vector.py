@@ -868,6 +868,10 @@ def test_forged_multipliers_are_refused():
             CubeCertificate(*parts[:i], wrong, *parts[i + 1 :]).bound(best.problem)
     with pytest.raises(ValueError, match="fourth must be a number in"):
         replace(good, fourth=-1.0)
+    # A moment is bounded from above alone: less than nothing of it proves nothing.
+    for change in ({"slopes": (1.0,), "weights": (-1e-6,)}, {"slopes": (1.0,), "weights": ()}, {"gain": 0.0}):
+        with pytest.raises(Refusal, match="one multiplier >= 0"):
+            replace(good, **change).bound(best.problem)
     with pytest.raises(Refusal):
         CubeCertificate(math.sqrt(10) * (1 - 1e-9), 0.0, 0.0, 0.0, (), ()).bound(best.problem)
     for other in (
