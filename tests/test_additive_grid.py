@@ -184,6 +184,19 @@ def test_closed_forms_are_for_two_losses(certificate, eps, delta, loss):
     assert certificate.bound(problem(eps, delta, "abs", 1.0)).value > 0
 
 
+def test_staircases_are_for_delta_0_and_their_own_domain():
+    """Both optima are lower with a delta, and the integers' is lower than the line's."""
+    line, whole = problem(1.0, 0.0, "abs"), problem(1.0, 0.0, "abs", discrete=True)
+    own, other = StaircaseCertificate.best(line), IntegerStaircaseCertificate.best(whole)
+    assert other.bound(whole).value < own.bound(line).value
+    for certificate, asked, where in (
+        (own, whole, "line"), (own, problem(1.0, 0.01, "abs"), "line"), (other, line, "integers"),
+        (other, problem(1.0, 0.01, "abs", discrete=True), "integers"),
+    ):  # fmt: skip
+        with pytest.raises(Refusal, match=f"delta = 0 on the (real )?{where}"):
+            certificate.bound(asked)
+
+
 @pytest.mark.parametrize("discrete", [True, False])
 @pytest.mark.parametrize(("eps", "threshold"), [(1e-300, 1.0), (1e-60, 1e-3), (1.0, 1.7e308), (1e-20, 1.7e308)])
 def test_thresholds_of_staircases_beyond_what_numbers_hold_are_refused(eps, threshold, discrete):
