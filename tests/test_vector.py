@@ -693,6 +693,22 @@ def test_in_one_dimension_the_ball_and_the_cube_are_the_interval(eps):
     assert best.mechanism.randomize(x, 1).shape == (50, 1)
 
 
+def test_the_spheres_bound_is_for_unbiased_vectors_on_it_and_around_it():
+    best = optdp.solve_vector(1.0, 4)
+    own, uniform = best.certificate, optdp.Average("squared", "uniform")
+    for domain in (optdp.Ball(4), optdp.Box.cube(4)):
+        assert own.bound(problem(1.0, domain)).value == best.lower_bound
+    assert own.bound(replace(best.problem, objective=uniform)).value == best.lower_bound
+    assert best.lower_bound > 1  # what a constant output, which is biased, costs
+    for other in (
+        replace(best.problem, constraints=()), problem(1.0, optdp.Box.cube(4, 0, 1)), problem(1.0, optdp.Box((-1, -1), (1, 0.5))),
+        replace(problem(1.0, optdp.Ball(4)), objective=uniform), replace(problem(1.0, optdp.Box.cube(4)), objective=uniform),
+        replace(best.problem, privacy=optdp.ApproxDP(1.0)), replace(best.problem, objective=optdp.WorstCase("abs")),
+    ):  # fmt: skip
+        with pytest.raises(Refusal):
+            own.bound(other)
+
+
 def test_bounds_add_up_over_coordinates_for_squares_on_the_cube_alone():
     """Distances do not add up: d times the bound for numbers is more than any mechanism for vectors need lose."""
     numbers = optdp.solve_kernel(1.0, domain=(-1, 1), rtol=0.05).certificate
