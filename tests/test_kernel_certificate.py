@@ -378,6 +378,9 @@ def test_what_is_not_symmetric_is_searched_on_both_halves():
         (atoms((0.5, 0.5), (0.2, 0.35)), atoms((0.5, 0.5), (0.35, 0.2))),
     ):  # fmt: skip
         assert 0 < c.bound(interval()).value == pytest.approx(mirror.bound(interval()).value, rel=1e-12)
+    fair = atoms((0.5, 0.5), (0.1, 0.1))  # symmetric, for a loss that is not
+    one, other = (fair.bound(interval(1.0, optdp.Pinball(tau))).value for tau in (0.3, 0.7))
+    assert 0 < one == pytest.approx(other, rel=1e-12)
     rising = optdp.Problem(optdp.LDP(1.0), (0, 1), optdp.Average("abs", optdp.Density((0, 1), ((0, 2),))))
     flat = KernelCertificate((0.0, 1.0), ((1.0, 1.0),), ((0.2, 0.2),))
     assert 0 < flat.bound(rising).value < optdp.solve(rising, rtol=0.01).value
