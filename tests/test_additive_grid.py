@@ -8,14 +8,14 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog
 
 import optdp
 from optdp.certificates.base import Refusal
 from optdp.certificates.spike import SpikeCertificate
-from optdp.certificates.staircase import IntegerStaircaseCertificate
+from optdp.certificates.staircase import IntegerStaircaseCertificate, StaircaseCertificate
 from optdp.certificates.tails import TailsCertificate
 from optdp.exact import enclosures
 from optdp.mechanisms.rounded import RoundedNoise
@@ -83,6 +83,8 @@ def test_the_atom_is_as_large_as_it_may_be():
 
 @settings(max_examples=60, deadline=None)
 @given(st.integers(1, 60), st.floats(1.0, 12.0), st.sampled_from([1, 2]), st.floats(0.05, 1.0))
+@example(60, 4.0, 1, 1.0)
+@example(60, 4.0, 2, 1.0)
 def test_the_peaks_brackets_on_the_integers_from_their_definition(n, eps, q, share):
     """L + Lam k - (E/2) (lam * k) >= t at every integer, in exact rationals, at widths up to the largest."""
     asked = problem(eps, 0.1, "abs" if q == 1 else "squared", float(n), discrete=True)
@@ -169,6 +171,39 @@ def test_on_the_integers_the_staircase_is_the_lattices_optimum(sensitivity, eps,
     bound = IntegerStaircaseCertificate.best(asked).bound(asked).value
     solution = optdp.solve_additive(eps, 0.0, loss, sensitivity=sensitivity, discrete=True)
     assert bound == pytest.approx(solution.value, rel=1e-9) and bound <= solution.value
+
+
+@pytest.mark.parametrize("loss", [optdp.Power(1.5), optdp.Huber(0.5), optdp.Threshold(0.5)])
+@pytest.mark.parametrize(
+    ("certificate", "eps", "delta"),
+    [(SpikeCertificate(1e-6), 20.0, 0.1), (TailsCertificate(), 0.0, 0.1), (StaircaseCertificate(1e-6), 20.0, 0.0)],
+)
+def test_closed_forms_are_for_two_losses(certificate, eps, delta, loss):
+    with pytest.raises(Refusal, match="abs and squared"):
+        certificate.bound(problem(eps, delta, loss, 1.0))
+    assert certificate.bound(problem(eps, delta, "abs", 1.0)).value > 0
+
+
+def test_staircases_are_for_delta_0_and_their_own_domain():
+    """Both optima are lower with a delta, and the integers' is lower than the line's."""
+    line, whole = problem(1.0, 0.0, "abs"), problem(1.0, 0.0, "abs", discrete=True)
+    own, other = StaircaseCertificate.best(line), IntegerStaircaseCertificate.best(whole)
+    assert other.bound(whole).value < own.bound(line).value
+    for certificate, asked, where in (
+        (own, whole, "line"), (own, problem(1.0, 0.01, "abs"), "line"), (other, line, "integers"),
+        (other, problem(1.0, 0.01, "abs", discrete=True), "integers"),
+    ):  # fmt: skip
+        with pytest.raises(Refusal, match=f"delta = 0 on the (real )?{where}"):
+            certificate.bound(asked)
+
+
+@pytest.mark.parametrize("discrete", [True, False])
+@pytest.mark.parametrize(("eps", "threshold"), [(1e-300, 1.0), (1e-60, 1e-3), (1.0, 1.7e308), (1e-20, 1.7e308)])
+def test_thresholds_of_staircases_beyond_what_numbers_hold_are_refused(eps, threshold, discrete):
+    """Next to 1 no ball tells e^eps from it; the root of the largest thresholds is no float."""
+    kind = IntegerStaircaseCertificate if discrete else StaircaseCertificate
+    with pytest.raises(Refusal, match="too high"):
+        kind(threshold).bound(problem(eps, 0.0, "abs", 5.0, discrete=discrete))
 
 
 @pytest.mark.parametrize("loss", ["abs", "squared"])

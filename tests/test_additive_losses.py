@@ -232,3 +232,13 @@ def test_the_chance_of_a_change_at_larger_sensitivities_and_on_the_line():
     line = optdp.Problem(optdp.ApproxDP(1.0, 0.05, 4.0), optdp.Line(), optdp.Threshold(0), optdp.Additive())
     with pytest.raises(Refusal, match="limit must be above 0"):
         found.certificate.bound(line)
+
+
+@pytest.mark.parametrize("privacy", [(1.0, 0.0), (1.0, 0.05), (0.0, 0.7)])
+def test_noise_on_the_line_is_never_0_but_in_its_atom(privacy):
+    """Any error at all: 1 without an atom, with a tail that has no end or without it."""
+    noise = optdp.solve_additive(*privacy, rtol=0.05).mechanism
+    exact = 1 - Fraction(noise.atom, noise.total)
+    low, high = noise.enclose_loss(optdp.Threshold(0))
+    assert low <= exact <= high <= low + 1e-12
+    assert noise.enclose(optdp.WorstCase(optdp.Threshold(0)))[0] == pytest.approx(float(exact), rel=1e-8)

@@ -143,6 +143,14 @@ def test_a_level_proves_no_more_than_the_optimum():
     for wrong in (problem(optdp.KL(1.0)), problem(optdp.GDP(1.0)), problem(optdp.RDP(4, 0.5))):
         with pytest.raises(Refusal):
             PeakCertificate(0.5).bound(wrong)
+    # Its proof needs a convex power, whose derivatives it uses, and every real shift.
+    whole = optdp.Problem(optdp.RDP(4, 18.0), optdp.Integers(), "abs", optdp.Additive())
+    for wrong in (
+        *(problem(notion, loss) for loss in (optdp.Power(0.5), optdp.Huber(0.5), optdp.Threshold(0.1))),
+        whole,
+    ):
+        with pytest.raises(Refusal, match=r"degree at least 1|real line"):
+            best.bound(wrong)
 
 
 def test_the_bound_holds_for_lattices_too():

@@ -7,6 +7,7 @@ import math
 from dataclasses import replace
 from itertools import pairwise
 from statistics import NormalDist
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -17,7 +18,7 @@ from scipy.sparse import csr_matrix
 
 import optdp
 from optdp.certificates.additive import AdditiveCertificate
-from optdp.certificates.base import Refusal
+from optdp.certificates.base import Bound, Refusal
 from optdp.certificates.quantile import QuantileCertificate
 from optdp.mechanisms.additive import AdditiveMechanism
 from optdp.mechanisms.baselines import noise
@@ -188,6 +189,19 @@ def test_certificates_prove_what_they_say():
         with pytest.raises(Refusal):
             one.bound(other)
     assert QuantileCertificate(0.0, AdditiveCertificate(1, "nodes", ())).bound(problem).value == 0
+
+
+def test_a_probability_that_is_just_reached_proves_nothing():
+    """P(|Y - x| > t) = 1/4 leaves the 3/4-quantile at t or below; anything more puts it above."""
+    problem = optdp.Problem(optdp.ApproxDP(1.0, 0.1), optdp.Line(), optdp.Quantile(0.75), optdp.Additive())
+
+    def proven(probability):
+        proof = SimpleNamespace(bound=lambda other: Bound(probability, "known"))
+        return QuantileCertificate(0.5, proof).bound(problem).value
+
+    with pytest.raises(Refusal, match="is not above"):
+        proven(0.25)
+    assert proven(math.nextafter(0.25, 1)) == 0.5
 
 
 def test_refusals():

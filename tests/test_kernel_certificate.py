@@ -348,6 +348,44 @@ def test_multipliers_that_are_none_are_refused(name):
             replace(c, **change).bound(own.problem)
 
 
+def test_averages_give_no_input_more_than_the_prior_does():
+    """Shares of a density above 1, a density beside points of a prior, points beside a density: none of it is the average."""
+    even = optdp.Problem(optdp.LDP(1.0), (0, 1), optdp.Average("abs", "uniform"))
+    flat = KernelCertificate((0.0, 1.0), ((1.0, 1.0),), ((0.2, 0.2),))
+    most = optdp.solve(even, rtol=0.01).value
+    assert 0 < flat.bound(even).value < most
+    two = replace(even, objective=optdp.Average("abs", ([0.0, 1.0], [0.5, 0.5])))
+    for change, problem in (
+        ({"densities": ((1.0, 1.0 + 2**-40),)}, even), ({"densities": ((1.0, 1.0),) * 2, "reaches": flat.reaches * 2}, even),
+        ({"points": (0.5,), "weights": (0.1,), "point_reaches": (0.1,)}, even), ({}, two),
+        ({"points": (0.5,), "weights": (0.1,), "point_reaches": (0.1,), "densities": (), "reaches": ()}, two),
+    ):  # fmt: skip
+        with pytest.raises(Refusal, match="prior"):
+            replace(flat, **change).bound(problem)
+
+
+def test_what_is_not_symmetric_is_searched_on_both_halves():
+    """A proof and its mirror image prove the same; a density that rises makes a proof that looks symmetric lopsided."""
+
+    def layer(node):
+        return KernelCertificate((0.0, node, 1.0), ((1.0, 0.0, 1.0),), ((0.25, 0.15, 0.25),))
+
+    def atoms(weights, reaches):
+        return KernelCertificate(points=(0.125, 0.875), weights=weights, point_reaches=reaches)
+
+    for c, mirror in (
+        (layer(0.25), layer(0.75)), (atoms((0.4, 0.6), (0.25, 0.25)), atoms((0.6, 0.4), (0.25, 0.25))),
+        (atoms((0.5, 0.5), (0.2, 0.35)), atoms((0.5, 0.5), (0.35, 0.2))),
+    ):  # fmt: skip
+        assert 0 < c.bound(interval()).value == pytest.approx(mirror.bound(interval()).value, rel=1e-12)
+    fair = atoms((0.5, 0.5), (0.1, 0.1))  # symmetric, for a loss that is not
+    one, other = (fair.bound(interval(1.0, optdp.Pinball(tau))).value for tau in (0.3, 0.7))
+    assert 0 < one == pytest.approx(other, rel=1e-12)
+    rising = optdp.Problem(optdp.LDP(1.0), (0, 1), optdp.Average("abs", optdp.Density((0, 1), ((0, 2),))))
+    flat = KernelCertificate((0.0, 1.0), ((1.0, 1.0),), ((0.2, 0.2),))
+    assert 0 < flat.bound(rising).value < optdp.solve(rising, rtol=0.01).value
+
+
 def test_rays_are_needed_signed_and_none_where_means_are_free():
     own = solved("unbiased prior")
     c, rays = own.certificate, own.certificate.rays
@@ -401,6 +439,8 @@ def test_windows_whose_ends_turn_back_are_refused():
     """Then the inputs that favour an output are no interval."""
     with pytest.raises(Refusal, match="must not decrease"):
         KernelCertificate((0.0, 0.1, 1.0), ((1.0, 1.0, 1.0),), ((0.0, 0.4, 0.4),)).bound(interval())
+    with pytest.raises(Refusal, match="must not decrease"):
+        KernelCertificate((0.0, 0.9, 1.0), ((1.0, 1.0, 1.0),), ((0.4, 0.4, 0.0),)).bound(interval())
 
 
 def test_thresholds_of_inputs_without_density_are_of_no_use():

@@ -152,6 +152,7 @@ def test_a_forged_solution_is_found_out():
     sound = solution.certificate
     for weights, masses in (
         (tuple(-w for w in sound.weights), sound.masses),
+        ((-1.0, 2.0, 2.0, 2.0), sound.masses),
         (sound.weights[1:], sound.masses),
         ((0.0,) * 4, sound.masses),
         ((math.nan, *sound.weights[1:]), sound.masses),

@@ -135,6 +135,23 @@ def test_no_prices_and_knots_prove_more_than_their_dual(kind):
             assert made.proven(problem) <= optdp.solve(problem).value
 
 
+@pytest.mark.parametrize("weights", [(7, 2, 1), (1, 2, 7), (3, 1), (1, 3), (4, 2, 1, 1)])
+@pytest.mark.parametrize("kind", ["sum", "histogram"])
+def test_no_prices_and_knots_prove_more_than_is_attained_under_lip(kind, weights):
+    """Knots need not reach the ends of what posteriors can be: the last one on each side goes on to there."""
+    rng, d = np.random.default_rng(1), len(weights)
+    prior = optdp.Prior.of([Fraction(w, sum(weights)) for w in weights])
+    problem = problem_of(prior, 1.0, Aggregate("sum", tuple(range(d))) if kind == "sum" else HISTOGRAM)
+    best = optdp.solve(problem)
+    for _ in range(100):
+        shift, place = rng.choice([0.0, 5.0, -5.0]), rng.uniform(-1, 1)  # of all prices alike: nothing changes
+        nu = np.array(best.certificate.nu) + rng.normal(size=d) * rng.choice([1e-3, 0.01, 0.1, 1.0]) + shift
+        pair = [(float(place + k * rng.uniform(0, 1)), float(rng.normal() - shift)) for k in (0, 1)]
+        for method in ["knots"] if kind == "sum" else ["chord", "vertices"]:
+            knots = () if method == "vertices" else tuple(pair[: rng.integers(1, 3)])
+            assert LIPCertificate(method, tuple(nu.tolist()), knots).proven(problem) <= best.value
+
+
 # --- for which problems
 
 

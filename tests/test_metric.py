@@ -223,6 +223,12 @@ def test_a_forged_solution_is_found_out():
     with pytest.raises(Refusal):
         sound.bound(local.problem)
     assert MetricCertificate((0.2,) * 5).bound(found.problem).value == 0.0
+    # Factors beyond all floats bind nothing.
+    far = optdp.Problem(
+        optdp.MetricLDP(1.0, optdp.Points([[0], [1000]])), optdp.Alphabet(2), optdp.WorstCase([[0, 1], [1, 0]])
+    )
+    with pytest.raises(Refusal, match="does not have"):
+        MetricCertificate((0.5, 0.5), (0,), (0,), (1,), (1.0,)).bound(far)
 
 
 @pytest.mark.parametrize(

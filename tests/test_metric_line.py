@@ -10,7 +10,7 @@ from scipy.stats import chisquare
 
 import optdp
 from optdp.certificates.base import Refusal
-from optdp.certificates.metric_line import on_grid
+from optdp.certificates.metric_line import MetricLineCertificate, on_grid
 from optdp.design.metric_line import peaked_program
 from optdp.exact.rounding import TOTAL, Table
 from optdp.exact.sampling import tossed
@@ -136,6 +136,34 @@ def test_the_certificate_refuses_other_problems(found):
         replace(found.problem, objective=optdp.WorstCase(optdp.Power(1.5))),
         replace(found.problem, constraints=(optdp.Outputs(-2, 2),)),
         replace(found.problem, constraints=(optdp.Unbiased(),)),
+        replace(found.problem, domain=optdp.Circle(2.0, -1.0)),  # whose optimum is below the interval's bound
+        replace(found.problem, objective=optdp.Average("abs", "uniform")),
     ):
         with pytest.raises(Refusal):
             found.certificate.bound(problem)
+
+
+@pytest.mark.parametrize("cells", [3, 7])
+@pytest.mark.parametrize("loss", ["abs", "squared"])
+def test_numbers_of_the_grid_are_rounded_to_the_safe_side(loss, cells):
+    """The step is no float: losses are not above the exact ones, distances not below, and the bound not above the grid's less the
+    dip of chords.
+    """
+    problem = optdp.Problem(optdp.MetricLDP(1.0, "abs"), (0, 0.7), optdp.WorstCase(loss))
+    grid, power, step = on_grid(problem, cells), 1 if loss == "abs" else 2, Fraction(0.7) / cells
+    away = [[abs(i - j) * step for i in range(cells + 1)] for j in range(cells + 1)]
+    assert all(
+        Fraction(a) <= d**power
+        for row, far in zip(grid.loss.rows, away, strict=True)
+        for a, d in zip(row, far, strict=True)
+    )
+    assert all(Fraction(d) >= step for d in grid.privacy.metric.lengths)
+    inner = optdp.solve(grid)
+    proof = inner.certificate
+    own = (
+        MetricLineCertificate(cells, proof.weights, proof.outputs, proof.highs, proof.lows, proof.flows)
+        .bound(problem)
+        .value
+    )
+    dip = step**2 / 4 if loss == "squared" else 0
+    assert 0 < Fraction(own) <= Fraction(proof.bound(grid).value) - dip < Fraction(math.nextafter(own, 1))

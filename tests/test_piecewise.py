@@ -274,10 +274,18 @@ def test_certificates_refuse_what_they_are_not_about():
         ConstantCertificate().bound(problem)
     with pytest.raises(Refusal, match="eps-LDP"):
         ConstantCertificate().bound(replace(problem, family=optdp.Piecewise(2), privacy=optdp.ApproxDP(1.0, 0.1)))
+    # Outputs near the middle are nearer to the ends: uniform ones there cost 13/48, and not the certificate's 1/3.
+    two = optdp.Problem(optdp.LDP(1.0), (0, 1), "squared", optdp.Piecewise(2))
+    assert ConstantCertificate().bound(two).value == pytest.approx(1 / 3)
+    with pytest.raises(Refusal, match="outputs in the domain"):
+        ConstantCertificate().bound(replace(two, constraints=(optdp.Outputs(0.25, 0.75),)))
     # On a circle the same number holds for all mechanisms, and for the average under the uniform prior.
     circle = optdp.solve_piecewise(1, 3, "abs", domain=optdp.Circle(1))
     for other in (optdp.AllMechanisms(), optdp.Piecewise(2)):
         assert circle.certificate.bound(replace(circle.problem, family=other)).value == circle.lower_bound
+    known = optdp.Average("abs", ([0.0, 0.5], [0.5, 0.5]))  # of two places outputs may be these
+    with pytest.raises(Refusal, match="worst case"):
+        circle.certificate.bound(replace(circle.problem, objective=known))
     averaged = optdp.solve(replace(circle.problem, objective=optdp.Average("abs"), family=optdp.AllMechanisms()))
     assert averaged.value == circle.value
     assert averaged.verify()

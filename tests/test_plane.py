@@ -208,12 +208,17 @@ def test_the_certificate_refuses_other_problems(found):
         optdp.Problem(optdp.LDP(3.0), (0, 1), "abs"),
         replace(found.problem, privacy=optdp.ApproxDP(3.0, 1e-3)),
         replace(found.problem, objective=optdp.WorstCase(optdp.Power(1.5))),
+        replace(found.problem, objective=optdp.Average("abs", "uniform")),
         replace(found.problem, privacy=optdp.LDP(20.0)),
         replace(found.problem, domain=optdp.Box.cube(3)),
     ):
         with pytest.raises(Refusal):
             found.certificate.bound(problem)
-    for wrong in ({"weights": (0.0,) * len(found.certificate.weights)}, {"weights": (1.0,)}):
+    count = len(found.certificate.weights)
+    for wrong in (
+        {"weights": (0.0,) * count}, {"weights": (1.0,)}, {"weights": (-0.1, *found.certificate.weights[1:])},
+        {"thresholds": (-0.1, *found.certificate.thresholds[1:])}, {"points": ((0.7, 0.2), *found.certificate.points[1:])},
+    ):  # fmt: skip
         with pytest.raises(Refusal):
             replace(found.certificate, **wrong).bound(found.problem)
     # Fewer mechanisms: the bound holds.

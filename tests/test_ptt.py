@@ -195,6 +195,18 @@ def test_a_threshold_above_the_minimum_is_not_proven():
                 assert certify(problem, least * 1.5).bound(problem).value <= least * (1 + 1e-14)
 
 
+def test_the_bound_for_windows_is_for_unbiased_ones_at_the_worst_or_one_input():
+    """All of these can be had for less, or are about something else."""
+    best = optdp.solve_ptt(1.0, "I")
+    for change in (
+        {"family": optdp.AllMechanisms()}, {"family": optdp.Piecewise(3)}, {"constraints": ()},
+        {"objective": optdp.Average("squared", "uniform")}, {"objective": optdp.WorstCase("abs")},
+        {"privacy": optdp.ApproxDP(1.0)}, {"domain": optdp.Circle(2.0)},
+    ):  # fmt: skip
+        with pytest.raises(Refusal):
+            best.certificate.bound(replace(best.problem, **change))
+
+
 def test_moving_the_range_pays_for_a_base_with_little_spread():
     """At an input near the end, for a quartic base at large eps: a bound over centred ranges alone would be wrong."""
     problem = problem_of(20.0, optdp.Composite("A1", Quartic(0.5)), optdp.At("squared", 0.9))

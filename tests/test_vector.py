@@ -17,6 +17,7 @@ from scipy.stats import beta, binom, binomtest, chi2, kstest
 
 import optdp
 from optdp.certificates.base import Refusal
+from optdp.certificates.coordinates import CoordinatesCertificate
 from optdp.certificates.cube import CubeCertificate
 from optdp.certificates.radial import RadialCertificate, _Prices
 from optdp.certificates.vector import SphereCertificate
@@ -692,6 +693,38 @@ def test_in_one_dimension_the_ball_and_the_cube_are_the_interval(eps):
     assert best.mechanism.randomize(x, 1).shape == (50, 1)
 
 
+def test_the_spheres_bound_is_for_unbiased_vectors_on_it_and_around_it():
+    best = optdp.solve_vector(1.0, 4)
+    own, uniform = best.certificate, optdp.Average("squared", "uniform")
+    for domain in (optdp.Ball(4), optdp.Box.cube(4)):
+        assert own.bound(problem(1.0, domain)).value == best.lower_bound
+    assert own.bound(replace(best.problem, objective=uniform)).value == best.lower_bound
+    assert best.lower_bound > 1  # what a constant output, which is biased, costs
+    for other in (
+        replace(best.problem, constraints=()), problem(1.0, optdp.Box.cube(4, 0, 1)), problem(1.0, optdp.Box((-1, -1), (1, 0.5))),
+        replace(problem(1.0, optdp.Ball(4)), objective=uniform), replace(problem(1.0, optdp.Box.cube(4)), objective=uniform),
+        replace(best.problem, privacy=optdp.ApproxDP(1.0)), replace(best.problem, objective=optdp.WorstCase("abs")),
+    ):  # fmt: skip
+        with pytest.raises(Refusal):
+            own.bound(other)
+
+
+def test_bounds_add_up_over_coordinates_for_squares_on_the_cube_alone():
+    """Distances do not add up: d times the bound for numbers is more than any mechanism for vectors need lose."""
+    numbers = optdp.solve_kernel(1.0, domain=(-1, 1), rtol=0.05).certificate
+    squares = optdp.solve_kernel(1.0, "squared", unbiased=True, domain=(-1, 1), rtol=0.05)
+    each, cube = CoordinatesCertificate(squares.certificate), optdp.Box.cube(3)
+    assert each.bound(problem(1.0, cube)).value == pytest.approx(3 * squares.lower_bound, rel=1e-15)
+    for other in (
+        optdp.Problem(optdp.LDP(1.0), cube, "abs", constraints=[optdp.Unbiased()]), optdp.Problem(optdp.LDP(1.0), cube, "abs"),
+        optdp.Problem(optdp.LDP(1.0), cube, "squared"), problem(1.0, optdp.Box.cube(3, 0, 1)), problem(1.0, optdp.Ball(3)),
+        replace(problem(1.0, cube), objective=optdp.Average("squared", "uniform")),
+    ):  # fmt: skip
+        for certificate in (CoordinatesCertificate(numbers), each):
+            with pytest.raises(Refusal, match=r"cube|worst case"):
+                certificate.bound(other)
+
+
 @settings(max_examples=40)
 @given(epsilons(1e-3, 29.9), st.integers(2, 10**5))
 def test_lifted_to_one_dimension_more_the_error_is_the_same_for_all_inputs(eps, d):
@@ -811,6 +844,37 @@ def test_the_bound_of_the_cube_holds_for_every_direction():
             assert math.expm1(eps) * np.maximum(x - certificate.gain, 0).mean() <= certificate.gain
 
 
+@settings(max_examples=40, deadline=None)
+@given(
+    st.integers(1, 30), st.floats(0.05, 8.0), st.floats(-0.3, 0.5), st.floats(0, 0.05),
+    st.lists(st.tuples(st.floats(0.1, 2.0), st.floats(0.001, 0.3)), max_size=3),
+)  # fmt: skip
+def test_the_inequalities_of_the_cube_are_decided_as_on_a_grid(d, gain, square, fourth, cosines):
+    """The least constant for which q(x) >= (x - a)_+/2, and the largest eps for which all adds up to the gain."""
+    x = np.linspace(0, math.sqrt(d), 20_001)
+    rest = square * x**2 + fourth * x**4 + sum(b * np.cosh(s * x) / np.cosh(s / math.sqrt(d)) ** d for s, b in cosines)
+    least = float((np.maximum(x - gain, 0) / 2 - rest).max())
+    slopes, weights = zip(*cosines, strict=True) if cosines else ((), ())
+
+    def bound(constant, eps):
+        return (
+            CubeCertificate(gain, constant, square, fourth, slopes, weights)
+            .bound(problem(eps, optdp.Box.cube(d)))
+            .value
+        )
+
+    total = least + 1e-4 + square + fourth * (3 - 2 / d) + sum(weights)
+    most = math.log1p(gain / total) if total > 0 else math.inf
+    with pytest.raises(Refusal):
+        bound(least - 1e-4, 1e-3)
+    if 1e-3 < most < 29:
+        assert bound(least + 1e-4, most * (1 - 1e-9)) == pytest.approx(
+            max(0.0, d**2 / gain**2 - d), rel=1e-12, abs=1e-9
+        )
+        with pytest.raises(Refusal, match="add up"):
+            bound(least + 1e-4, most * (1 + 1e-9))
+
+
 def test_forged_multipliers_are_refused():
     best = optdp.solve_vector(3.0, 10, norm="linf")
     good = best.certificate
@@ -820,6 +884,10 @@ def test_forged_multipliers_are_refused():
             CubeCertificate(*parts[:i], wrong, *parts[i + 1 :]).bound(best.problem)
     with pytest.raises(ValueError, match="fourth must be a number in"):
         replace(good, fourth=-1.0)
+    # A moment is bounded from above alone: less than nothing of it proves nothing.
+    for change in ({"slopes": (1.0,), "weights": (-1e-6,)}, {"slopes": (1.0,), "weights": ()}, {"gain": 0.0}):
+        with pytest.raises(Refusal, match="one multiplier >= 0"):
+            replace(good, **change).bound(best.problem)
     with pytest.raises(Refusal):
         CubeCertificate(math.sqrt(10) * (1 - 1e-9), 0.0, 0.0, 0.0, (), ()).bound(best.problem)
     for other in (

@@ -22,7 +22,7 @@ from flint import ctx
 
 from optdp.certificates.base import Bound, Threshold
 from optdp.exact import enclosures
-from optdp.problem import LDP, AllMechanisms, Average, Circle, Interval, Piecewise, Problem, WorstCase
+from optdp.problem import LDP, Average, Circle, Interval, Piecewise, Problem, WorstCase
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class BathtubCertificate(Threshold):
         averaged = circle and isinstance(objective, Average) and objective.prior == "uniform"
         if not (isinstance(objective, WorstCase) or averaged) or not objective.loss.monotone:
             self._refuse("it is for the worst case of a loss that is nondecreasing in the distance")
-        if not (isinstance(problem.family, Piecewise) or (circle and isinstance(problem.family, AllMechanisms))):
+        if not (circle or isinstance(problem.family, Piecewise)):
             self._refuse("it is for densities whose heights all inputs share (on a circle: for all mechanisms)")
         if problem.outputs != (domain.lower, domain.upper):
             self._refuse("it is for outputs in the domain")

@@ -34,8 +34,6 @@ class QuantileCertificate(Certificate):
         objective = problem.objective
         if not isinstance(objective, Quantile):
             self._refuse("the objective must be a quantile of the error")
-        if isinstance(self.proof, QuantileCertificate):
-            self._refuse("its proof must be one about a probability")
         if self.limit == 0:
             return Bound(0.0, "no error is negative")
         found = self.proof.bound(replace(problem, objective=WorstCase(Threshold(self.limit))))

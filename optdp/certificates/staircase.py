@@ -10,7 +10,8 @@ c [int G_+ - int G_-/b], over [0, 1]. So t is a lower bound on E L for every eps
 
     G(1) >= 0    and    int_0^1 G_+  >=  e^eps int_0^1 G_-.                                   (*)
 
-The staircase (Geng and Viswanath, 2014) attains it. For L = |x| and x^2, sum_k b^k (x + k)^q is elementary.
+The second implies the first: if G(1) < 0, then G_+ is 0 on [0, 1]. The staircase (Geng and Viswanath, 2014) attains it. For
+L = |x| and x^2, sum_k b^k (x + k)^q is elementary.
 
 **On the integers** with sensitivity M the same holds for masses at r + k M with sums over r = 0..M - 1 in place of the
 integrals. The mass at distance 0 counts once, all others twice: for r = 0 it is 2 G(0) - (L(0) - t) in place of 2 G(r).
@@ -89,10 +90,9 @@ class StaircaseCertificate(Threshold):
                 rise = x**2 / 2 if q == 1 else x**3 / 3 + x**2 * odds
                 return rise + x * (flat - t)
 
-            above = 1 + (flat if q == 1 else 2 * odds + flat) - t  # (1 - b) G(1)
             root = self._root(b, t, q)
             deficit = arb(0) if root < 0 else -integral(root)
-            return bool(above >= 0) and bool(integral(arb(1)) - (1 / b - 1) * deficit >= 0)
+            return bool(integral(arb(1)) - (1 / b - 1) * deficit >= 0)
 
 
 @dataclass(frozen=True)
@@ -120,10 +120,12 @@ class IntegerStaircaseCertificate(StaircaseCertificate):
             plain, square = arb(r * (r + 1) // 2) / m, arb(r * (r + 1) * (2 * r + 1) // 6) / m**2
             return (plain if q == 1 else square + 2 * odds * plain) + r * (flat - t)
 
+        if not term(m) >= 0:  # above it, and where e^eps is too near 1 for balls, the root is no number
+            return False
         root = self._root(b, t, q) * m
         last = min(max(int(float(root.mid())), 0), m - 1)
         low, high = max(last - 1, 0), min(last + 1, m - 1)
-        if not ((low == 0 or term(low) <= 0) and (high == m - 1 or term(high + 1) >= 0) and term(m) >= 0):
+        if not ((low == 0 or term(low) <= 0) and (high == m - 1 or term(high + 1) >= 0)):
             return False
         first = 2 * term(0) + (1 - b) * t  # of the mass at 0
         # Negative terms count e^eps times. The sum is least where the split is right: it is tried at all that are near.

@@ -122,10 +122,9 @@ class DistanceLoss(Loss):
 
     @property
     def growth(self) -> tuple[Fraction, float]:
-        """(C, q) with L(d) <= C max(1, d)^q, of a power or a piecewise polynomial."""
+        """(C, q) with L(d) <= C max(1, d)^q, of a power, a piecewise polynomial or `Threshold(0)`."""
         if self.polynomials is None:
-            assert self.exponent is not None
-            return Fraction(1), self.exponent
+            return Fraction(1), self.exponent or 0.0
         rows = self.polynomials[1]
         return max(sum(map(abs, row), Fraction(0)) for row in rows), float(max(map(len, rows)) - 1)
 
