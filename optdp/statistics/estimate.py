@@ -64,6 +64,8 @@ if TYPE_CHECKING:
 WHATS = ("mean", "quantile", "cdf", "histogram", "frequencies")
 #: Numbers of bins that are tried where none is given.
 LADDER = (32, 24, 16, 12, 10, 8, 6, 5, 4, 3, 2)
+#: A multiple of all of them.
+FINE = 480
 #: A distribution function or a quantile needs as many.
 FEWEST = 5
 #: With fewer outputs, or where fewer differ from the others, no average is taken for a normal variable.
@@ -582,6 +584,13 @@ def _inputs(channel: Channel, low: float, high: float) -> tuple[np.ndarray, np.n
     return x, channel.matrix(x)
 
 
+def evenly(channel: Channel, bins: int) -> np.ndarray:
+    """P(cell | input spread evenly over the bin) for so many equal bins of the domain as `FINE` is a multiple of."""
+    domain = channel.mechanism.domain
+    fine = mixed(channel, tuple(np.linspace(domain.lower, domain.upper, FINE + 1).tolist()))
+    return np.asarray(fine.reshape(len(fine), bins, -1).mean(axis=2))
+
+
 @kept
 def choose_bins(channel: Channel, n: int, what: str) -> np.ndarray:
     """Equal bins: as many as can be told apart with a useful standard error if inputs are evenly spread: of their probabilities
@@ -593,7 +602,7 @@ def choose_bins(channel: Channel, n: int, what: str) -> np.ndarray:
     domain, bins_apart = channel.mechanism.domain, 0
     for bins in LADDER:
         edges = np.linspace(domain.lower, domain.upper, bins + 1)
-        matrix = mixed(channel, edges)
+        matrix = evenly(channel, bins)
         matrix = matrix[matrix.max(axis=1) > 0]
         wanted = np.eye(bins) if what == "histogram" else np.tril(np.ones((bins, bins)))
         cells = matrix.mean(axis=1)
@@ -652,13 +661,14 @@ def simulated_quantile(mechanism: Mechanism, n: int, q: float, shares: np.ndarra
     """The root mean square error of `estimate` about the q-quantile of the n people asked, from as many simulated surveys as
     `draws`, with a fixed seed.
 
-    **Arguments:** `shares`: the population's probabilities of equal bins of the domain, within which people are spread evenly.
+    **Arguments:** `shares`: the population's probabilities of equal bins of the domain, within which people are spread evenly;
+    their number divides `FINE`.
     **Raises** NotIdentified.
     """
     places = np.linspace(mechanism.domain.lower, mechanism.domain.upper, shares.size + 1)
     channel = Channel.of(mechanism)
     edges = choose_bins(channel, n, "quantile")
-    matrix, rows = mixed(channel, tuple(edges.tolist())), mixed(channel, tuple(places.tolist())).T
+    matrix, rows = evenly(channel, edges.size - 1), evenly(channel, shares.size).T
     rows, used = rows / rows.sum(axis=1, keepdims=True), matrix.max(axis=1) > 0
     rng, errors = np.random.default_rng(0), np.empty(draws)
     for i in range(draws):
