@@ -903,6 +903,23 @@ def test_vectors_of_which_few_coordinates_are_sent_are_covered(d, n, c):
     assert np.mean(each) >= 0.94 and np.mean(whole) >= 0.9
 
 
+def test_bands_of_many_rare_numbers_cover():
+    """Far out a binomial variable is not normal, nor is a sum over Student's root of few squares: they held in 0.69 and 0.86."""
+    rng, runs = np.random.default_rng(0), 150
+    table, cube = response(100, 6.0), optdp.solve_vector(4.0, 100, norm="linf").mechanism
+    cases = (
+        (table, lambda: rng.integers(0, 100, 300), np.full(100, 0.01)),
+        (cube, lambda: np.where(rng.random((300, 100)) < 0.975, 1.0, -1.0), np.full(100, 0.95)),
+    )
+    for mechanism, people, truth in cases:
+        what, held = "frequencies" if mechanism is table else "mean", 0
+        for _ in range(runs):
+            low, high = optdp.estimate(mechanism, mechanism.randomize(people(), rng), what).band
+            held += bool(((low <= truth) & (truth <= high)).all())
+            assert np.mean(high - low) < (0.08 if mechanism is table else 1.95)
+        assert held >= binom.ppf(1e-3, runs, 0.95), mechanism
+
+
 def test_bands_hold_intervals_and_wider_levels_narrower_ones():
     """An average beyond the range gave a band that just touched it, far inside of the interval."""
     mechanism = optdp.solve_kernel(1.0, unbiased=True, rtol=1e-2).mechanism

@@ -68,7 +68,7 @@ LADDER = (32, 24, 16, 12, 10, 8, 6, 5, 4, 3, 2)
 FINE = 480
 #: A distribution function or a quantile needs as many.
 FEWEST = 5
-#: With fewer outputs, or where fewer differ from the others, no average is taken for a normal variable.
+#: With fewer outputs, or where fewer differ from the others, no average is taken for a normal variable at a level of 95 %.
 FEW, RARE = 30, 5
 #: What is said of intervals from so few.
 BOUNDED = (
@@ -376,9 +376,10 @@ class Averages:
         low = np.minimum(low, (lows - share * np.clip(linear - least, 0.0, most - least)).min(axis=0))
         high = np.maximum(high, (highs + share * np.clip(most - linear, 0.0, most - least)).max(axis=0))
         # Where few numbers differ from the others the average is binomial rather than normal: of two values with these moments.
+        # Of a normal one tails are wrong by the critical value's third power times the skewness, 1 over the root of their number.
         odd = np.where(known, 0.0, third - 2 * value * variance) / np.where(known, 1.0, variance**1.5)
         width, upper = np.sqrt(variance * (4 + odd**2)), (1 - odd / np.sqrt(4 + odd**2)) / 2
-        few = ~known & (n * np.minimum(upper, 1 - upper) <= RARE)
+        few = ~known & (n * np.minimum(upper, 1 - upper) <= RARE * max(1.0, critical / 1.96) ** 6)
         if few.any():
             first = value - upper * width
             ends = bounded(np.clip(linear, least, most), n, (first, first + width), level)
@@ -1143,6 +1144,8 @@ def _direction(mechanism: Mechanism, data: Data, ask: _Ask) -> Estimate:
 
 def _coordinates(mechanism: Any, outputs: Any, ask: _Ask) -> Estimate:
     """Vectors: each coordinate's average; the band is a region for the whole vector."""
+    from scipy.special import stdtrit
+
     d = mechanism.domain.dimension if isinstance(mechanism, Mechanism) else getattr(mechanism, "d", None)
     if d is None or ask.what != "mean" or ask.prior is not None:
         allowed = "it must be 'mean', without a prior" if d is not None else "it must be an optdp mechanism"
@@ -1164,12 +1167,15 @@ def _coordinates(mechanism: Any, outputs: Any, ask: _Ask) -> Estimate:
         method += f"; {BOUNDED}"
         found = [bounded(value, n, ends, level) for level in levels]
     else:
-        few = np.sqrt(squares) <= math.sqrt(RARE) * np.abs(away).max(
-            axis=0
-        )  # outputs that differ from the others, or none
-        few &= np.isfinite(ends).all()
+        most = np.abs(away).max(axis=0)
+        sizes = (away / np.where(most > 0, most, 1.0)) ** 2
+        total = sizes.sum(axis=0)
+        few = np.isfinite(ends).all() & (total <= RARE)  # outputs that differ from the others, or none
+        # A sum of squares of which few are large scatters like one of so many normal variables, at most n - 1.
+        scatter = np.maximum(n * (sizes**2).sum(axis=0) - total**2, 1e-9 * n)
+        freedom = np.clip(2 * n * total**2 / scatter, 1, n - 1)
         for level in levels:
-            half = _z(level, n) * error
+            half = stdtrit(freedom, (1 + level) / 2) * error
             low, high = reach(n, value, squares, cubes, error, domain_ends(mechanism), level)
             low, high = value - np.maximum(half, low), value + np.maximum(half, high)
             rare = bounded(value, n, ends, level) if few.any() else (low, high)
