@@ -83,6 +83,8 @@ UNSEEN = 1e-60
 #: Inputs at which the mean's estimator is fitted, bins of the distribution for which it is best, inputs at which it is checked.
 GRID, BASIS, CHECKED = 257, 16, 512
 NORMAL = "the average is normally distributed: it is not where a few inputs, which have no ends here, lie far from the others"
+#: What is said of values and standard errors where intervals are without this if.
+AS_IF = "as if inputs were spread evenly"
 #: For quantiles: mixtures of estimates of the distribution function at neighbouring ends of bins that bound the quantile; inputs
 #: at which their means are computed.
 MIXED, PLACES = 4, 1024
@@ -147,8 +149,9 @@ class Estimate(Printed):
     def __repr__(self) -> str:
         if np.ndim(self.value) == 0:
             value, low, high = _told(self.value, *self.interval)
+            even = " (as if inputs were spread evenly in bins)" if AS_IF in self.method else ""
             return (
-                f"<Estimate of the {self.what}: {value} +- {self.standard_error:.2g}, "
+                f"<Estimate of the {self.what}: {value} +- {self.standard_error:.2g}{even}, "
                 f"{100 * self.level:g} % interval [{low}, {high}], n = {self.n}>"
             )
         return f"<Estimate of the {self.what}: {np.size(self.value)} numbers, n = {self.n}; to_frame() shows them>"
@@ -650,7 +653,7 @@ def _quantile(
     least, most = _anyhow(found, ask.level, fine, q)
     reach = min(here, least), max(here, most)
     method = (
-        f"value and standard error by maximum likelihood, as if inputs were spread evenly within each of the {bins} bins; "
+        f"value and standard error by maximum likelihood, {AS_IF} within each of the {bins} bins; "
         "the interval follows from a band that holds however they are spread"
     )
     if n < FEW:
@@ -1169,11 +1172,11 @@ def _coordinates(mechanism: Any, outputs: Any, ask: _Ask) -> Estimate:
     else:
         most = np.abs(away).max(axis=0)
         sizes = (away / np.where(most > 0, most, 1.0)) ** 2
-        total = sizes.sum(axis=0)
+        total = np.where(most > 0, sizes.sum(axis=0), 1.0)
         few = np.isfinite(ends).all() & (total <= RARE)  # outputs that differ from the others, or none
         # A sum of squares of which few are large scatters like one of so many normal variables, at most n - 1.
-        scatter = np.maximum(n * (sizes**2).sum(axis=0) - total**2, 1e-9 * n)
-        freedom = np.clip(2 * n * total**2 / scatter, 1, n - 1)
+        scatter = n * (sizes**2).sum(axis=0) - total**2
+        freedom = 2 * n * total**2 / np.maximum(scatter, 2 * n * total**2 / max(n - 1, 1))
         for level in levels:
             half = stdtrit(freedom, (1 + level) / 2) * error
             low, high = reach(n, value, squares, cubes, error, domain_ends(mechanism), level)
