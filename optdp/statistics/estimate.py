@@ -70,6 +70,8 @@ FINE = 480
 FEWEST = 5
 #: With fewer outputs, or where fewer differ from the others, no average is taken for a normal variable at a level of 95 %.
 FEW, RARE = 30, 5
+#: With fewer outputs functions of them are the best ones for evenly spread inputs: those that follow so few are not unbiased.
+FOLLOWED = 100
 #: What is said of intervals from so few.
 BOUNDED = (
     "few outputs: Clopper-Pearson intervals for bounded numbers, whose level is proven where these have two values"
@@ -332,7 +334,7 @@ class Averages:
         """**Arguments:** `matrix`: P(cell | k); `wanted`: a row c for each functional. **Raises** `NotIdentified`."""
         shares = maximise(matrix, counts)
         cells = matrix @ shares
-        share = 0.99 if counts.sum() >= FEW else 0.0
+        share = 0.99 if counts.sum() >= FOLLOWED else 0.0
         spread = share * cells + (1 - share) * matrix.mean(axis=1)  # positive where any input sends something
         functions = unbiased(matrix, spread, wanted, names)
         linear = counts @ functions / counts.sum()
@@ -367,7 +369,7 @@ class Averages:
         variance = second - value**2
         known = variance <= 1e-14 * (1 + second)  # a sum of all probabilities
         variance = np.where(known, 0.0, variance)
-        rise = third / np.where(known, 1.0, variance)
+        rise = np.where(known, 2 * value, third / np.where(known, 1.0, variance))  # V is 0 along the line
         s, share = (v[:, None] for v in hidden(n, level))
         a, b, c = n + s**2, -2 * n * linear - s**2 * rise, n * linear**2 - s**2 * (second - rise * value)
         root = np.sign(s) * np.sqrt(np.maximum(b * b - 4 * a * c, 0.0))
