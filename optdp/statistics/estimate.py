@@ -13,7 +13,8 @@ asymptotically the same average; the interval is built around the average, whose
 **Intervals are score intervals.** They hold the c that are not rejected by the average's distance from c in units of its standard
 deviation *under c*, along the least favourable line through the estimate: for one proportion this is Wilson's interval. Where few
 numbers differ from the others the average is no normal variable: the interval then holds that of Clopper and Pearson too, for two
-values with the same three moments. Frequency oracles have exact (Clopper-Pearson) intervals.
+values with the same three moments. Where few of them make the variance, the normal distribution becomes Student's. Frequency
+oracles have exact (Clopper-Pearson) intervals.
 
 **Few outputs** say little of their own variance: three equal ones have none. Functions g that are chosen before the outputs are
 seen lie between known ends, and below 30 outputs intervals are those of Clopper and Pearson for the share of the way that their
@@ -356,7 +357,7 @@ class Averages:
 
         On it the cells have the distribution p (1 + (theta - value)(g - value)/Var g): mass 1, and c grows at rate 1.
         """
-        from scipy.special import ndtr
+        from scipy.special import ndtr, stdtrit
 
         g, p = self.functions, self.cells[:, None]
         value, second = (g * p).sum(axis=0), (g**2 * p).sum(axis=0)
@@ -369,8 +370,14 @@ class Averages:
         variance = second - value**2
         known = variance <= 1e-14 * (1 + second)  # a sum of all probabilities
         variance = np.where(known, 0.0, variance)
-        rise = np.where(known, 2 * value, third / np.where(known, 1.0, variance))  # V is 0 along the line
+        live = np.where(known, 1.0, variance)
+        rise = np.where(known, 2 * value, third / live)  # V is 0 along the line
+        odd = np.where(known, 0.0, third - 2 * value * variance) / live**1.5
+        peak = np.where(known, 0.0, ((g - value) ** 4 * p).sum(axis=0)) / live**2
+        # The fitted variance scatters like one of so many normal variables, apart from what it shares with the average.
+        freedom = 2 * n / np.maximum(peak - 1 - odd**2, 1e-9)
         s, share = (v[:, None] for v in hidden(n, level))
+        s = s * stdtrit(freedom, (1 + level) / 2) / critical
         a, b, c = n + s**2, -2 * n * linear - s**2 * rise, n * linear**2 - s**2 * (second - rise * value)
         root = np.sign(s) * np.sqrt(np.maximum(b * b - 4 * a * c, 0.0))
         lows, highs = (-b - root) / (2 * a), (-b + root) / (2 * a)
@@ -382,7 +389,6 @@ class Averages:
         high = np.maximum(high, (highs + share * np.clip(most - linear, 0.0, most - least)).max(axis=0))
         # Where few numbers differ from the others the average is binomial rather than normal: of two values with these moments.
         # Of a normal one tails are wrong by the critical value's third power times the skewness, 1 over the root of their number.
-        odd = np.where(known, 0.0, third - 2 * value * variance) / np.where(known, 1.0, variance**1.5)
         width, upper = np.sqrt(variance * (4 + odd**2)), (1 - odd / np.sqrt(4 + odd**2)) / 2
         few = ~known & (n * np.minimum(upper, 1 - upper) <= RARE * max(1.0, critical / 1.96) ** 6)
         if few.any():
