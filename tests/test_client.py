@@ -29,7 +29,7 @@ from optdp.mechanisms.frequency import AffineOracle, SubsetOracle
 from optdp.mechanisms.piecewise import COINS, PiecewiseMechanism
 from optdp.statistics import client, tables
 from optdp.statistics.channel import Channel
-from optdp.statistics.collect import sends
+from optdp.statistics.collect import HEAD, sends
 from optdp.statistics.ledger import Exhausted
 from optdp.statistics.plan import Part, Plan, _together
 
@@ -806,6 +806,21 @@ def test_collect_is_the_same_in_parts_processes_and_after_a_stop(small, tmp_path
     assert optdp.collect(small, sources, tmp_path / "cut").rows == 2000
     one, other = (tables.read_file(tmp_path / name) for name in ("pool", "cut"))
     assert all(sorted(one[name]) == sorted(other[name]) for name in small.names)
+
+
+@pytest.mark.parametrize("kind", ["jsonl", "csv"])
+def test_collect_refuses_a_source_of_which_something_is_gone(small, tmp_path, kind):
+    """It was read on from where it had ended, in the middle of a record, and what stood before was lost without a word."""
+    source, rows = tmp_path / f"in.{kind}", lines(small, tmp_path, 300)
+    write(source, rows, small)
+    whole = source.read_bytes()
+    assert optdp.collect(small, [source], tmp_path / "out").rows == 300
+    source.write_bytes(b"".join(whole.splitlines(keepends=True)[:250]))
+    assert source.stat().st_size > HEAD
+    with pytest.raises(ValueError, match="read before, or shorter"):
+        optdp.collect(small, [source], tmp_path / "out")
+    source.write_bytes(whole)
+    assert optdp.collect(small, [source], tmp_path / "out").rows == 300
 
 
 def test_collect_on_dask(small, tmp_path):

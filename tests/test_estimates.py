@@ -7,7 +7,7 @@ import re
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy.stats import beta, binom, chisquare, norm
 from scipy.stats import t as student
@@ -91,6 +91,8 @@ def test_best_functions_are_unbiased_and_attain_the_bound_of_cramer_and_rao(inpu
 
 
 @given(st.integers(0, 200), st.floats(0.8, 0.999))
+@example(0, 0.95)
+@example(200, 0.95)
 def test_for_one_proportion_the_score_interval_is_wilsons(successes, level):
     from scipy.stats import norm
 
@@ -103,7 +105,7 @@ def test_for_one_proportion_the_score_interval_is_wilsons(successes, level):
     )
     low, high = found.intervals(z)
     ends = np.array([middle - half, middle + half])
-    if min(successes, n - successes) > RARE:
+    if min(successes, n - successes) > RARE * max(1.0, z / 1.96) ** 6:
         assert np.allclose([low[0], high[0]], ends, atol=1e-9)
     elif successes in (0, n):  # how large a share may be of which there is nobody, as improbable as the tail
         tail = (1 - level) / 2
@@ -755,6 +757,18 @@ def test_ends_of_directions_are_those_of_the_test():
     assert np.array(found.interval) - found.value == pytest.approx(reach, rel=1e-6)
 
 
+@pytest.mark.parametrize("n", [30, 100])
+def test_averages_of_wide_noise_do_not_follow_few_outputs(n):
+    """With the functions that are best for the fitted distribution it was 0.61 for 30 people and 0.87 for 100."""
+    problem = optdp.Problem(optdp.ApproxDP(0.5, 0.05), optdp.Line(), "abs")
+    noise, edges, rng = baselines.get("uniform noise").make(problem), np.linspace(-4, 8, 5), np.random.default_rng(0)
+    held = 0
+    for _ in range(200):
+        low, high = optdp.estimate(noise, noise.randomize(rng.uniform(-4, 8, n), rng), "histogram", bins=edges).interval
+        held = held + ((low <= 0.25) & (high >= 0.25))
+    assert min(held) >= binom.ppf(1e-3, 200, 0.95)
+
+
 @pytest.mark.parametrize(("eps", "n"), [(8.0, 30), (10.0, 100)])
 def test_empty_bins_are_covered(eps, n):
     """Noise sends few people there, and their number is no normal variable: the coverage was 0.88."""
@@ -787,6 +801,8 @@ def test_quantiles_of_skewed_incomes_are_covered():
         found = survey.estimate(survey.randomize({"income": rng.lognormal(10, 1, 2000)}, rng))["income"]
         assert found.interval[0] <= math.exp(10) <= found.interval[1] < 4e5
     assert "as if inputs were spread evenly" in found.method and "spread" not in found.assumptions
+    assert "(as if inputs were spread evenly in bins), 95 % interval [" in repr(found)
+    assert "spread" not in repr(optdp.estimate(response(3, 1.0), [0, 1, 2], "quantile", q=0.5))
 
 
 @pytest.mark.parametrize("eps", [1.0, 4.0, 20.0])
@@ -901,6 +917,23 @@ def test_vectors_of_which_few_coordinates_are_sent_are_covered(d, n, c):
         each.append(np.mean((found.interval[0] <= c) & (c <= found.interval[1])))
         whole.append(((found.band[0] <= c) & (c <= found.band[1])).all())
     assert np.mean(each) >= 0.94 and np.mean(whole) >= 0.9
+
+
+def test_bands_of_many_rare_numbers_cover():
+    """Far out a binomial variable is not normal, nor is a sum over Student's root of few squares: they held in 0.69 and 0.86."""
+    rng, runs = np.random.default_rng(0), 150
+    table, cube = response(100, 6.0), optdp.solve_vector(4.0, 100, norm="linf").mechanism
+    cases = (
+        (table, lambda: rng.integers(0, 100, 300), np.full(100, 0.01)),
+        (cube, lambda: np.where(rng.random((300, 100)) < 0.975, 1.0, -1.0), np.full(100, 0.95)),
+    )
+    for mechanism, people, truth in cases:
+        what, held = "frequencies" if mechanism is table else "mean", 0
+        for _ in range(runs):
+            low, high = optdp.estimate(mechanism, mechanism.randomize(people(), rng), what).band
+            held += bool(((low <= truth) & (truth <= high)).all())
+            assert np.mean(high - low) < (0.08 if mechanism is table else 1.95)
+        assert held >= binom.ppf(1e-3, runs, 0.95), mechanism
 
 
 def test_bands_hold_intervals_and_wider_levels_narrower_ones():

@@ -21,6 +21,8 @@ BLOCK = 2**17
 DRAWS = 20_000
 #: Inputs in all bins of a distribution.
 INPUTS = 4096
+#: So many of them at a time.
+AT_ONCE = 256
 #: Cells of the outputs for the mean: an average loses little by them.
 MEAN_CELLS = 128
 
@@ -301,5 +303,6 @@ def mixed(channel: Channel, edges: ArrayLike) -> np.ndarray:
     x = (edges[:-1, None] + share * np.diff(edges)[:, None]).reshape(-1)
     if isinstance(domain, Circle):
         x = domain.lower + np.mod(x - domain.lower, domain.period)
-    rows = [channel.matrix(part).mean(axis=1) for part in x.reshape(-1, points)]
-    return np.stack(rows, axis=1)
+    step = points * max(1, AT_ONCE // points)
+    blocks = [channel.matrix(x[i : i + step]) for i in range(0, x.size, step)]
+    return np.concatenate([block.reshape(len(block), -1, points).mean(axis=2) for block in blocks], axis=1)

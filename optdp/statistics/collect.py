@@ -146,8 +146,11 @@ def _read_on(plan: Plan, source: Path, folder: Path, parts: str) -> _Note:
     note = load(path, _Note.read) if path.exists() else _Note(digest, str(source))
     if note.plan != digest:
         raise ValueError(f"{folder.name} is not allowed: it holds the answers to another plan")
-    if source.stat().st_size < note.head or _head(source, note.head) != (note.digest or _head(source, 0)):
-        raise ValueError(f"{source.name} is not allowed: it is another file than the one that was read before")
+    least = note.head if source.suffix.lower() == ".parquet" else note.position  # of what was read, nothing is gone
+    if source.stat().st_size < least or _head(source, note.head) != (note.digest or _head(source, 0)):
+        raise ValueError(
+            f"{source.name} is not allowed: it is another file than the one that was read before, or shorter"
+        )
     judge, refused = _Judge(plan), Counter(note.refused or {})
     reader = {".csv": _csv, ".parquet": _parquet}.get(source.suffix.lower(), _jsonl)
     for records, position, waiting in reader(source, note.position):

@@ -13,7 +13,8 @@ asymptotically the same average; the interval is built around the average, whose
 **Intervals are score intervals.** They hold the c that are not rejected by the average's distance from c in units of its standard
 deviation *under c*, along the least favourable line through the estimate: for one proportion this is Wilson's interval. Where few
 numbers differ from the others the average is no normal variable: the interval then holds that of Clopper and Pearson too, for two
-values with the same three moments. Frequency oracles have exact (Clopper-Pearson) intervals.
+values with the same three moments. Where few of them make the variance, the normal distribution becomes Student's. Frequency
+oracles have exact (Clopper-Pearson) intervals.
 
 **Few outputs** say little of their own variance: three equal ones have none. Functions g that are chosen before the outputs are
 seen lie between known ends, and below 30 outputs intervals are those of Clopper and Pearson for the share of the way that their
@@ -64,10 +65,14 @@ if TYPE_CHECKING:
 WHATS = ("mean", "quantile", "cdf", "histogram", "frequencies")
 #: Numbers of bins that are tried where none is given.
 LADDER = (32, 24, 16, 12, 10, 8, 6, 5, 4, 3, 2)
+#: A multiple of all of them.
+FINE = 480
 #: A distribution function or a quantile needs as many.
 FEWEST = 5
-#: With fewer outputs, or where fewer differ from the others, no average is taken for a normal variable.
+#: With fewer outputs, or where fewer differ from the others, no average is taken for a normal variable at a level of 95 %.
 FEW, RARE = 30, 5
+#: With fewer outputs functions of them are the best ones for evenly spread inputs: those that follow so few are not unbiased.
+FOLLOWED = 100
 #: What is said of intervals from so few.
 BOUNDED = (
     "few outputs: Clopper-Pearson intervals for bounded numbers, whose level is proven where these have two values"
@@ -81,6 +86,8 @@ UNSEEN = 1e-60
 #: Inputs at which the mean's estimator is fitted, bins of the distribution for which it is best, inputs at which it is checked.
 GRID, BASIS, CHECKED = 257, 16, 512
 NORMAL = "the average is normally distributed: it is not where a few inputs, which have no ends here, lie far from the others"
+#: What is said of values and standard errors where intervals are without this if.
+AS_IF = "as if inputs were spread evenly"
 #: For quantiles: mixtures of estimates of the distribution function at neighbouring ends of bins that bound the quantile; inputs
 #: at which their means are computed.
 MIXED, PLACES = 4, 1024
@@ -145,8 +152,9 @@ class Estimate(Printed):
     def __repr__(self) -> str:
         if np.ndim(self.value) == 0:
             value, low, high = _told(self.value, *self.interval)
+            even = " (as if inputs were spread evenly in bins)" if AS_IF in self.method else ""
             return (
-                f"<Estimate of the {self.what}: {value} +- {self.standard_error:.2g}, "
+                f"<Estimate of the {self.what}: {value} +- {self.standard_error:.2g}{even}, "
                 f"{100 * self.level:g} % interval [{low}, {high}], n = {self.n}>"
             )
         return f"<Estimate of the {self.what}: {np.size(self.value)} numbers, n = {self.n}; to_frame() shows them>"
@@ -327,7 +335,7 @@ class Averages:
         """**Arguments:** `matrix`: P(cell | k); `wanted`: a row c for each functional. **Raises** `NotIdentified`."""
         shares = maximise(matrix, counts)
         cells = matrix @ shares
-        share = 0.99 if counts.sum() >= FEW else 0.0
+        share = 0.99 if counts.sum() >= FOLLOWED else 0.0
         spread = share * cells + (1 - share) * matrix.mean(axis=1)  # positive where any input sends something
         functions = unbiased(matrix, spread, wanted, names)
         linear = counts @ functions / counts.sum()
@@ -349,7 +357,7 @@ class Averages:
 
         On it the cells have the distribution p (1 + (theta - value)(g - value)/Var g): mass 1, and c grows at rate 1.
         """
-        from scipy.special import ndtr
+        from scipy.special import ndtr, stdtrit
 
         g, p = self.functions, self.cells[:, None]
         value, second = (g * p).sum(axis=0), (g**2 * p).sum(axis=0)
@@ -362,8 +370,14 @@ class Averages:
         variance = second - value**2
         known = variance <= 1e-14 * (1 + second)  # a sum of all probabilities
         variance = np.where(known, 0.0, variance)
-        rise = third / np.where(known, 1.0, variance)
+        live = np.where(known, 1.0, variance)
+        rise = np.where(known, 2 * value, third / live)  # V is 0 along the line
+        odd = np.where(known, 0.0, third - 2 * value * variance) / live**1.5
+        peak = np.where(known, 0.0, ((g - value) ** 4 * p).sum(axis=0)) / live**2
+        # The fitted variance scatters like one of so many normal variables, apart from what it shares with the average.
+        freedom = 2 * n / np.maximum(peak - 1 - odd**2, 1e-9)
         s, share = (v[:, None] for v in hidden(n, level))
+        s = s * stdtrit(freedom, (1 + level) / 2) / critical
         a, b, c = n + s**2, -2 * n * linear - s**2 * rise, n * linear**2 - s**2 * (second - rise * value)
         root = np.sign(s) * np.sqrt(np.maximum(b * b - 4 * a * c, 0.0))
         lows, highs = (-b - root) / (2 * a), (-b + root) / (2 * a)
@@ -374,9 +388,9 @@ class Averages:
         low = np.minimum(low, (lows - share * np.clip(linear - least, 0.0, most - least)).min(axis=0))
         high = np.maximum(high, (highs + share * np.clip(most - linear, 0.0, most - least)).max(axis=0))
         # Where few numbers differ from the others the average is binomial rather than normal: of two values with these moments.
-        odd = np.where(known, 0.0, third - 2 * value * variance) / np.where(known, 1.0, variance**1.5)
+        # Of a normal one tails are wrong by the critical value's third power times the skewness, 1 over the root of their number.
         width, upper = np.sqrt(variance * (4 + odd**2)), (1 - odd / np.sqrt(4 + odd**2)) / 2
-        few = ~known & (n * np.minimum(upper, 1 - upper) <= RARE)
+        few = ~known & (n * np.minimum(upper, 1 - upper) <= RARE * max(1.0, critical / 1.96) ** 6)
         if few.any():
             first = value - upper * width
             ends = bounded(np.clip(linear, least, most), n, (first, first + width), level)
@@ -582,6 +596,13 @@ def _inputs(channel: Channel, low: float, high: float) -> tuple[np.ndarray, np.n
     return x, channel.matrix(x)
 
 
+def evenly(channel: Channel, bins: int) -> np.ndarray:
+    """P(cell | input spread evenly over the bin) for so many equal bins of the domain as `FINE` is a multiple of."""
+    domain = channel.mechanism.domain
+    fine = mixed(channel, tuple(np.linspace(domain.lower, domain.upper, FINE + 1).tolist()))
+    return np.asarray(fine.reshape(len(fine), bins, -1).mean(axis=2))
+
+
 @kept
 def choose_bins(channel: Channel, n: int, what: str) -> np.ndarray:
     """Equal bins: as many as can be told apart with a useful standard error if inputs are evenly spread: of their probabilities
@@ -593,7 +614,7 @@ def choose_bins(channel: Channel, n: int, what: str) -> np.ndarray:
     domain, bins_apart = channel.mechanism.domain, 0
     for bins in LADDER:
         edges = np.linspace(domain.lower, domain.upper, bins + 1)
-        matrix = mixed(channel, edges)
+        matrix = evenly(channel, bins)
         matrix = matrix[matrix.max(axis=1) > 0]
         wanted = np.eye(bins) if what == "histogram" else np.tril(np.ones((bins, bins)))
         cells = matrix.mean(axis=1)
@@ -640,7 +661,7 @@ def _quantile(
     least, most = _anyhow(found, ask.level, fine, q)
     reach = min(here, least), max(here, most)
     method = (
-        f"value and standard error by maximum likelihood, as if inputs were spread evenly within each of the {bins} bins; "
+        f"value and standard error by maximum likelihood, {AS_IF} within each of the {bins} bins; "
         "the interval follows from a band that holds however they are spread"
     )
     if n < FEW:
@@ -652,13 +673,14 @@ def simulated_quantile(mechanism: Mechanism, n: int, q: float, shares: np.ndarra
     """The root mean square error of `estimate` about the q-quantile of the n people asked, from as many simulated surveys as
     `draws`, with a fixed seed.
 
-    **Arguments:** `shares`: the population's probabilities of equal bins of the domain, within which people are spread evenly.
+    **Arguments:** `shares`: the population's probabilities of equal bins of the domain, within which people are spread evenly;
+    their number divides `FINE`.
     **Raises** NotIdentified.
     """
     places = np.linspace(mechanism.domain.lower, mechanism.domain.upper, shares.size + 1)
     channel = Channel.of(mechanism)
     edges = choose_bins(channel, n, "quantile")
-    matrix, rows = mixed(channel, tuple(edges.tolist())), mixed(channel, tuple(places.tolist())).T
+    matrix, rows = evenly(channel, edges.size - 1), evenly(channel, shares.size).T
     rows, used = rows / rows.sum(axis=1, keepdims=True), matrix.max(axis=1) > 0
     rng, errors = np.random.default_rng(0), np.empty(draws)
     for i in range(draws):
@@ -1133,6 +1155,8 @@ def _direction(mechanism: Mechanism, data: Data, ask: _Ask) -> Estimate:
 
 def _coordinates(mechanism: Any, outputs: Any, ask: _Ask) -> Estimate:
     """Vectors: each coordinate's average; the band is a region for the whole vector."""
+    from scipy.special import stdtrit
+
     d = mechanism.domain.dimension if isinstance(mechanism, Mechanism) else getattr(mechanism, "d", None)
     if d is None or ask.what != "mean" or ask.prior is not None:
         allowed = "it must be 'mean', without a prior" if d is not None else "it must be an optdp mechanism"
@@ -1154,12 +1178,15 @@ def _coordinates(mechanism: Any, outputs: Any, ask: _Ask) -> Estimate:
         method += f"; {BOUNDED}"
         found = [bounded(value, n, ends, level) for level in levels]
     else:
-        few = np.sqrt(squares) <= math.sqrt(RARE) * np.abs(away).max(
-            axis=0
-        )  # outputs that differ from the others, or none
-        few &= np.isfinite(ends).all()
+        most = np.abs(away).max(axis=0)
+        sizes = (away / np.where(most > 0, most, 1.0)) ** 2
+        total = np.where(most > 0, sizes.sum(axis=0), 1.0)
+        few = np.isfinite(ends).all() & (total <= RARE)  # outputs that differ from the others, or none
+        # A sum of squares of which few are large scatters like one of so many normal variables, at most n - 1.
+        scatter = n * (sizes**2).sum(axis=0) - total**2
+        freedom = 2 * n * total**2 / np.maximum(scatter, 2 * n * total**2 / max(n - 1, 1))
         for level in levels:
-            half = _z(level, n) * error
+            half = stdtrit(freedom, (1 + level) / 2) * error
             low, high = reach(n, value, squares, cubes, error, domain_ends(mechanism), level)
             low, high = value - np.maximum(half, low), value + np.maximum(half, high)
             rare = bounded(value, n, ends, level) if few.any() else (low, high)

@@ -76,7 +76,10 @@ WHAT = {goal: goal for goal in GOALS} | {"distribution": "histogram", "answers":
 PREDICTED = {
     "mean": ("mean", "one standard error"),
     "quantile": ("median", "root mean square error if entries are spread evenly, simulated"),
-    "distribution": ("distribution", f"root mean square standard error of the probabilities of {BINS} bins"),
+    "distribution": (
+        "distribution",
+        f"root mean square standard error of the probabilities of {BINS} bins if entries are spread evenly",
+    ),
     "frequencies": ("frequencies", "root mean square standard error of a frequency"),
     "answers": ("answers", "mean absolute error of one answer, for the worst entry"),
 }

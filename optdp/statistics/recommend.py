@@ -58,7 +58,7 @@ GOALS = ("mean", "quantile", "distribution", "frequencies", "answers")
 BINS, STEPS = 8, 300
 #: Equal parts of a domain in which a population is spread evenly where the error of a quantile is simulated; the most people for
 #: it, and how often their number is changed until the error is the wanted one.
-EVEN, CROWD, CHANGES = 256, 10**6, 12
+EVEN, CROWD, CHANGES = 240, 10**6, 12
 #: Mechanisms that are compared for the least eps of a quantile: those that send what they are proven for and are the best ones.
 FOR_QUANTILES = ("piecewise, abs", "piecewise, squared", "moved SW")
 #: So many people that what a mechanism cannot tell is all that matters.
@@ -68,7 +68,7 @@ GAP = 0.01
 #: How exactly kernels are solved for a table.
 RTOL = 0.01
 #: Points of a prior for which a kernel is designed, and into how many points a density is read.
-ATOMS, POINTS = 32, 256
+ATOMS, POINTS = 32, 240
 
 
 @dataclass(frozen=True)
