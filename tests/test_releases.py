@@ -281,3 +281,18 @@ def test_the_benchmark_runs():
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     assert all(abs(row["apart"]) < 0.01 for row in module.both(1.0, 1e-6, [10], 0.05).rows)
+
+
+@pytest.mark.parametrize(("eps", "delta", "width"), [(1.0, 0.01, 1), (0.5, 1e-3, 2), (2.0, 1e-4, 1)])
+def test_composition_is_no_less_than_all_pairs_of_outcomes(eps, delta, width):
+    """Against sums over pairs: it was 1e-10 too small, where probabilities were made to sum to 1 after rounding."""
+    noise = optdp.solve_additive(eps, delta, "squared", sensitivity=width, discrete=True).mechanism
+    p = noise.noise_probability(np.arange(-400, 401))
+    shifts = [s for s in range(-width, width + 1) if s]
+    for at in (eps, 1.3 * eps, 2 * eps):
+        two = max(
+            np.maximum(np.outer(p, p) - math.exp(at) * np.outer(np.roll(p, a), np.roll(p, b)), 0).sum()
+            for a in shifts for b in shifts
+        )  # fmt: skip
+        assert two - 1e-14 <= composed_delta(noise, at, 2) <= two * (1 + 1e-9) + 2e-12
+        assert noise.delta(at) <= composed_delta(noise, at, 1) <= noise.delta(at) * (1 + 1e-9) + 2e-12

@@ -812,7 +812,8 @@ def design(run: Run, *, n: int | None = None, gaussian: bool = True) -> Solution
         run.progress(f"{size} lattice points per sensitivity", *((best.lower, best.value) if best else ()))
         found = None
         with contextlib.suppress(OverflowError):  # costs far out, of high powers
-            found = _bracket(task, size, coarse if coarse and 2 * coarse.n == size else None, SOLVED * rtol)
+            halved = coarse is not None and 2 * coarse.n == size and not task.bins(size)
+            found = _bracket(task, size, coarse if halved else None, SOLVED * rtol)
         if found is None and not task.jumps:
             break
         if found is not None:
@@ -852,9 +853,10 @@ def design(run: Run, *, n: int | None = None, gaussian: bool = True) -> Solution
 def _sizes(task: _Task, points: int) -> Iterator[int]:
     """Points per sensitivity, one lattice after the other: about twice as many each time; for a loss that jumps also those at
     which it does so nearly at a lattice point (a step function: at the end of a cell). A lattice with cells that end at all
-    steps is enough.
+    steps is enough: beside it, where it has many points, one that takes less time.
     """
     if task.fits:
+        yield from [additive_lattice.aligned(2, task.jumps, task.loss.steps)] * (task.fits > 3)
         yield task.fits
         return
     if not task.jumps:

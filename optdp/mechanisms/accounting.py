@@ -94,6 +94,8 @@ def composed_delta(noise: Any, eps: float, releases: int, *, step: float | None 
             mu, e = enclosures.ball(noise.mu) * arb(releases).sqrt(), enclosures.ball(eps)
             whole = gauss_tail(e / mu - mu / 2) - e.exp() * gauss_tail(e / mu + mu / 2)
             return min(1.0, enclosures.round_up(whole.max(arb(0))))
+    from scipy.optimize import isotonic_regression
+
     # How far losses reach: to where a single release's delta falls no further (bounded noise keeps some for ever).
     furthest = FURTHEST if isinstance(noise, AdditiveMechanism) else require.MAX_EPS
     kept, reach = (1 + LEFT) * float(profile(noise, np.array([furthest]))[0]) + 1e-15 / releases, 0.05
@@ -112,11 +114,11 @@ def composed_delta(noise: Any, eps: float, releases: int, *, step: float | None 
     line = np.concatenate([(1 - np.exp(-grid) * (1 - positive))[:0:-1], positive])
     losses = step * np.arange(-count, count + 1)
     ratio = np.exp(losses)
-    slope = np.diff(line) / np.diff(ratio)
-    q = np.diff(np.concatenate([[(line[0] - 1) / ratio[0]], slope, [0.0]]))
-    mass = np.maximum(q * ratio, 0.0)
+    # Where what is known of H is not convex (roundings, or bounds of 1 below a guarantee), it is below a line.
+    width = np.diff(np.append(0.0, ratio))
+    slope = isotonic_regression(np.diff(np.append(1.0, line)) / width, weights=width).x
+    mass = np.diff(np.append(slope, 0.0)) * ratio
     lost = max(float(line[-1]), 0.0)
-    mass *= (1 - lost) / mass.sum()
     # Only losses within the width that k releases reach matter: what leaves it counts as lost.
     centre, spread = float(mass @ losses), math.sqrt(max(float(mass @ losses**2) - float(mass @ losses) ** 2, 0.0))
     half = releases * abs(centre) + 9 * math.sqrt(releases) * spread + eps + 2 * reach
