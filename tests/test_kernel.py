@@ -437,12 +437,16 @@ def test_certificates_of_all_kinds_round_trip(solved):
 
 
 def test_solutions_are_pickled_and_models_are_built_when_asked_for(solved, tmp_path):
-    """The last master program: the floor's mass, and cuts; its value lies near the bracket, and so does its file's."""
-    for solution in (solved(1.0), solved(1.0, None, True), optdp.solve_kernel(1, prior=([0.1, 0.9], [0.5, 0.5]))):
+    """The last master program: the floor's mass, and cuts; or for points that of all pairs. Its value lies near the bracket, and
+    so does its file's.
+    """
+    points = optdp.solve_kernel(1, prior=([0.1, 0.9], [0.5, 0.5]))
+    floor, pairs = (1, {"value", "density", "atom"}), (2, {"kernel", "floor"})
+    for solution, (rows, names) in ((solved(1.0), floor), (solved(1.0, None, True), floor), (points, pairs)):
         again = pickle.loads(pickle.dumps(solution))
         assert again == solution and again.verify()
         model = again.program.model
-        assert model.blocks["mass"] == slice(0, 1) and {"value", "density", "atom"} <= set(model.variables)
+        assert model.blocks["mass"] == slice(0, rows) and names <= set(model.variables)
         again.program.write(tmp_path / "model.mps")
         optimum = optdp.solvers.read(tmp_path / "model.mps").solve().objective
         assert optimum == pytest.approx(model.solve().objective, rel=1e-7)

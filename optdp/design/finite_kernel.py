@@ -82,7 +82,7 @@ def design(run: Run) -> Solution:
     prior = prior_of(problem)
     # Nobody pays for the others: they need only be private.
     asked = np.arange(d) if prior is None else np.flatnonzero(prior)
-    found = (_plain if dense else _cuts)(run, losses[asked], None if prior is None else prior[asked])
+    found = (plain if dense else _cuts)(run, losses[asked], None if prior is None else prior[asked])
     masses = np.zeros(d)
     masses[asked] = found.masses
     weights = () if prior is not None else tuple(np.clip(found.weights, 0.0, LARGEST).tolist())
@@ -133,7 +133,7 @@ def _cuts(run: Run, losses: np.ndarray, prior: np.ndarray | None) -> Floors:
     )  # fmt: skip
 
 
-def _plain(run: Run, losses: np.ndarray, prior: np.ndarray | None) -> Floors:
+def plain(run: Run, losses: np.ndarray, prior: np.ndarray | None) -> Floors:
     """The plain linear program, with losses in units of the largest."""
     scale = float(losses.max()) or 1.0
     eps, left, found = float(run.problem.eps), run.left(), None  # type: ignore[arg-type]

@@ -27,7 +27,7 @@ from optdp.exact.sweep import Branches, Cell, Limit, Sweep, exact
 from optdp.mechanisms.piecewise import CELLS, COINS, CellWindow, least_floor
 from optdp.problem.density import Density
 from optdp.problem.domains import DomainLike, Interval, as_interval
-from optdp.problem.losses import LossLike
+from optdp.problem.losses import Loss, LossLike
 from optdp.problem.objectives import Average, Objective, WorstCase
 from optdp.problem.priors import Prior
 from optdp.problem.privacy import LDP, Privacy
@@ -40,6 +40,8 @@ PIECES = 2**15
 STEPS, STARTS, STRETCH = 40, 22, 12
 #: Windows placed by their ends are those of an input this share of the largest number (in domains) away, by rounding of floats.
 READ = Fraction(1, 2**49)
+#: Averages over points of losses that jump are exact for at most so many pairs of a point and a piece.
+POINTWISE = 2**12
 
 Rule = Literal["ends", "mean"]
 
@@ -717,6 +719,10 @@ class KernelMechanism(CellWindow):
             found = self._stepped(objective, above.stretched(far))
             if found is not None:
                 return found
+        if isinstance(objective, Average) and isinstance(objective.prior, Prior):
+            found = self._pointwise(objective.prior, law, below if below == above else None, unit * far)
+            if found is not None:
+                return found
         if below != above:  # they hold as far as they are asked for
             wide = far + Fraction(math.ceil(2 * blur * 2**20) + 1, 2**20)
             wider = law.branches(unit * wide, True), law.branches(unit * wide, False)
@@ -815,6 +821,26 @@ class KernelMechanism(CellWindow):
             value = sum((c * v for c, v in zip(objective.prior.exact, found, strict=True)), Fraction(0))
             return enclosures.round_down(value), enclosures.round_up(value)
         return enclosures.round_down(max(found)), enclosures.round_up(max(found + between))
+
+    def _pointwise(self, prior: Prior, loss: Loss, law: Branches | None, unit: Fraction) -> tuple[float, float] | None:
+        """`enclose` for an average over floats where outputs are atoms, few of both, and the loss changes much within a blur: it
+        jumps, or is steep at 0. That of each number that is sent is known exactly, and so are windows.
+        """
+        steep = law.jumps if law is not None else loss.exponent is not None and loss.exponent < 1
+        inputs = [float(p) for p in prior.categories]
+        few = self.lows == self.highs and self._whole is None and len(inputs) * len(self.cells) <= POINTWISE
+        if not steep or not few or any(Fraction(x) != p for x, p in zip(inputs, prior.categories, strict=True)):
+            return None
+        work.count(30 * len(inputs) * len(self.cells))
+        size, mass, total = self.width_cells, self.exact_floor_mass, arb(0)
+        with ctx.workprec(enclosures.PRECISION):
+            for x, chance, start in zip(inputs, prior.exact, self._first_cell(np.array(inputs)).tolist(), strict=True):
+                for (first, _), (a, b) in zip(self._places, pairwise(self._edges.tolist()), strict=True):
+                    off = first * self._sent.step - Fraction(x)
+                    near = max(min(b, start + size) - max(a, start), 0)
+                    lost = ball(law(off / unit)) if law is not None else ball(abs(off)) ** ball(loss.exponent)  # type: ignore[arg-type]
+                    total += ball(chance * (mass * (b - a) / CELLS + (1 - mass) * near / size)) * lost
+        return max(enclosures.round_down(total), 0.0), enclosures.round_up(total)
 
     @cached_property
     def _blur(self) -> Fraction:

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -136,13 +136,14 @@ class Bathtubs:
 def solve_floors(
     loss: np.ndarray, eps: float, prior: np.ndarray | None = None, *, tolerance: float = 1e-9, copies: int = 1,
     left: Callable[[], float] = lambda: math.inf, tell: Callable[[float, float], None] = lambda bound, value: None,
-    start: np.ndarray | None = None,
+    start: np.ndarray | None = None, solver: Highs | None = None,
 ) -> Floors:  # fmt: skip
     """The best floor for losses >= 0 (inputs, outputs), at the worst input or on average over a `prior` without zeros.
 
     **Arguments:** `tolerance`: the relative gap at which to stop; `copies`: the outputs come in so many blocks that are images of
     each other under symmetries of the problem, and the floor is found for one block; `left`: the seconds that are left; `tell`:
-    told each bracket; `start`: a floor near the best one, whose cuts for all inputs come first.
+    told each bracket; `start`: a floor near the best one, whose cuts for all inputs come first; `solver`: with other
+    tolerances than usual.
     """
     from scipy.sparse import csr_matrix
 
@@ -160,7 +161,7 @@ def solve_floors(
     mass = csr_matrix(np.concatenate([np.zeros(losses), np.ones(outputs)]))
     cost = np.concatenate([np.ones(1) if prior is None else prior, np.zeros(outputs)])
     first = LinearProgram(cost, mass, np.ones(1), np.array([1 / tubs.low]), name="floors")
-    session = Highs(iterations=STALL * (losses + outputs)).session(first)
+    session = replace(solver or Highs(), iterations=STALL * (losses + outputs)).session(first)
     inputs, thresholds = np.zeros(0, dtype=np.int64), np.zeros(0)
     count, rounds, idle, stopped = max(FEWEST, math.ceil(CUTS * d)), 0, 0, False
     while value - bound > tolerance * value and rounds < ROUNDS and idle < IDLE:

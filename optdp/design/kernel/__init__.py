@@ -33,7 +33,7 @@ from optdp.certificates.base import Refusal
 from optdp.certificates.kernel import ATOMS, KernelCertificate
 from optdp.design import finite_kernel, metric_circle, metric_line, pair_kernel, plane
 from optdp.design import metric as finite_metric
-from optdp.design.kernel import average, dense, master, points, steps
+from optdp.design.kernel import average, dense, finite, master, points, steps
 from optdp.design.kernel.floor import Floor, of_pieces
 from optdp.design.kernel.master import Cuts, Master
 from optdp.design.kernel.prior import Dual, PriorProgram, certificate, layers_of, two_atoms
@@ -282,7 +282,7 @@ class _Search:
         self._best(simple)
         #: Whether what is left of the bracket would need other numbers than floats.
         self.settled = known and self.value < 1
-        if task.cost.flat and not task.has_density and self.gap > run.rtol:
+        if task.cost.flat and task.prior is None and self.gap > run.rtol:
             for found, proof, whole in steps.stairs(task, run.solver or steps.HIGHS, run.left):
                 self._take(proof)
                 self._best(found)
@@ -363,6 +363,8 @@ class _Search:
     def solve(self) -> Solution:
         """Refine, and keep the best mechanism and the best bound."""
         task, rtol, solver = self.task, self.run.rtol, self.run.solver
+        if task.places.size and not task.cost.tilted:
+            return self._finite()
         y, inputs = task.meshes(rtol)
         found: Master | None = None
         # Where the numbers that can be sent are this far apart a finer program makes the value no better.
@@ -441,6 +443,35 @@ class _Search:
             (min(self.bound, self.value), self.value),  # what is attained is for floats, the bound for real numbers
             objective=None if found is None else found.value * scale, message=self.message, stopped=self.stopped,
             build=build_model, arguments=arguments,
+        )  # fmt: skip
+
+    def _finite(self) -> Solution:
+        """The same for an average over finitely many inputs."""
+        run, program = self.run, finite.Program(self.task, True)
+        self.message = "the last program was reached before the tolerance"
+        try:
+            for made, nu, worth, program in finite.solve(self.task, run) if self.gap > run.rtol else ():
+                self._best(made)
+                goal = worth * self.task.cost.unit * (1 - run.rtol / 20)
+                for share in finite.LESS:
+                    if self._take(program.certificate((1 - share) * nu)) >= goal:
+                        break
+                run.progress(f"{len(program.points)} outputs, {program.x.size} inputs", self.bound, self.value)
+                if self.gap <= run.rtol:
+                    break
+        except SolverFailure as failure:
+            self.message = str(failure)
+        self.stopped = self.gap > run.rtol and not run.left()
+        if self.stopped:
+            self.message = "the time limit was reached before the tolerance"
+        n, m = program.losses.shape
+        return run.solution(
+            self.mechanism, self.certificate, f"{n + m} columns: losses of {n} inputs, the floor at {m} outputs",
+            f"mass, and cuts of {n} inputs", "HiGHS (cutting planes)" if run.solver is None else run.solver.name,
+            (min(self.bound, self.value), self.value),
+            objective=program.value and program.value * self.task.cost.unit, stopped=self.stopped,
+            message=self.message if self.gap > run.rtol else "", build=finite.build_model,
+            arguments=(run.problem, tuple(program.y.tolist())),
         )  # fmt: skip
 
     def _keep_piecewise(self) -> None:

@@ -52,10 +52,11 @@ def solve(
 
     def point(reaches: np.ndarray) -> _Point:
         made = _Point(task, mesh, _steady(mesh, reaches, a, b), marks)
-        for _ in range(LIFTS):
+        for k in range(LIFTS):
             if made.lack <= rtol / 50:
                 break
-            made = max(made, _Point(task, mesh, _steady(mesh, made.lifted(), a, b), marks), key=lambda p: p.value)
+            lifted = _Point(task, mesh, _steady(mesh, made.lifted(newton=k % 2 == 0), a, b), marks)
+            made = max(made, lifted, key=lambda p: p.value)
         return made
 
     best = max((point(t) for t in starts), key=lambda p: p.value)
@@ -72,9 +73,10 @@ def solve(
         if small and change < 1e-2 * RANGE * task.width:
             break
         change *= 0.5 if moved > SHARES[1] * change and not small else SHARES[1]
-    program = PriorProgram(task, mesh, [(mesh + a * best.reaches, mesh + b * best.reaches)], Cuts())
-    shrink = 0.0 if task.cost.jumps else best.lack  # narrower windows jump over what is between
-    return Dual(program, np.ones(mesh.size), best.value, best.outputs, best.g, shrink)
+    duals = [best.dual()]
+    if not task.cost.jumps:
+        duals.append(_Point(task, mesh, _steady(mesh, best.lowered(best.lack), a, b), marks).dual())
+    return max(duals, key=lambda d: d.worth)
 
 
 class _Point:
@@ -89,7 +91,7 @@ class _Point:
         self.outputs = np.unique(
             np.concatenate([bends, *(bends[:-1] + np.diff(bends) * f for f in (0.17, 0.33, 0.5, 0.67, 0.83))])
         )
-        program = PriorProgram(task, mesh, [ends], Cuts())
+        self.program = program = PriorProgram(task, mesh, [ends], Cuts())
         self.g = program.table(self.outputs) @ np.ones(mesh.size)
         # Programs leave g as low as it can be wherever nobody looks: between these outputs, too.
         more = np.setdiff1d(dips(self.outputs, self.g), self.outputs)
@@ -107,13 +109,29 @@ class _Point:
         a, b = self.task.cost.slopes
         return self.mesh + a * reaches, self.mesh + b * reaches
 
-    def lifted(self) -> np.ndarray:
-        """The reaches with thresholds that are less by what lacks at outputs that inputs on neighbouring cells favour."""
-        (low, high), t = self._ends(self.reaches), self.reaches
+    def lifted(self, *, newton: bool) -> np.ndarray:
+        """The reaches with thresholds that are less by what lacks at outputs that inputs on neighbouring cells favour.
+
+        By as much as if no input favoured the output, or by a step of Newton's, which is less.
+        """
+        (low, high), t, lacks = self._ends(self.reaches), self.reaches, self.lacks.copy()
+        under = np.flatnonzero(lacks if newton and not self.task.cost.jumps else 0 * lacks)
+        rates = self.program.table(self.outputs[under], nu=True) @ np.ones(t.size)
+        lacks[under] = np.minimum(lacks[under], -self.g[under] / rates)
         first = np.searchsorted(self.outputs, np.append(low[:1], low[:-1]))
         last = np.searchsorted(self.outputs, np.append(high[1:], high[-1:]), side="right")
-        lacks = np.array([self.lacks[i:j].max(initial=0.0) for i, j in zip(first, last, strict=True)])
-        return self._reaching((1 - lacks) * self._nu(t), np.linspace(0.0, 1.0, LEVELS)[:, None] ** 2 * t)
+        lacks = np.array([lacks[i:j].max(initial=0.0) for i, j in zip(first, last, strict=True)])
+        return self.lowered(lacks)
+
+    def lowered(self, shares: np.ndarray | float) -> np.ndarray:
+        """The reaches with thresholds that are less by these shares."""
+        t = self.reaches
+        return self._reaching((1 - shares) * self._nu(t), np.linspace(0.0, 1.0, LEVELS)[:, None] ** 2 * t)
+
+    def dual(self) -> Dual:
+        """For proofs: narrower windows jump over what is between where the loss jumps."""
+        shrink = 0.0 if self.task.cost.jumps else self.lack
+        return Dual(self.program, np.ones(self.mesh.size), self.value, self.outputs, self.g, shrink)
 
     def _nu(self, reaches: np.ndarray) -> np.ndarray:
         return np.asarray(self.task.cost.of(self.task.cost.slopes[1] * reaches))

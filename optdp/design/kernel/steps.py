@@ -1,11 +1,11 @@
-"""Losses in steps of the distance: finite programs.
+"""Worst cases of losses in steps of the distance: finite programs.
 
-**One step, worst case.** The loss is one value up to a distance t and another beyond: the best mechanism is a cover, and the
+**One step.** The loss is one value up to a distance t and another beyond: the best mechanism is a cover, and the
 proof is a packing. With n atoms whose windows [y - t, y + t] cover the domain, each input favours one of which it is in the
 window, and misses with probability (n - 1)/(E + n - 1). With n inputs further than 2 t apart no output is near two of them,
 so that nothing misses less. The least cover and the largest packing of an interval have the same size, ceil(width/(2 t)).
 
-**Several steps b, worst case.** Let P be the points that steps up and down, without leaving the domain, lead to from its ends
+**Several steps b.** Let P be the points that steps up and down, without leaving the domain, lead to from its ends
 (and from limits of outputs). If they are finitely many, they are all the outputs that are needed, and one input in each cell
 between two neighbours all the inputs. For steps map cells onto each other, or out of the domain. Take a place in one cell of
 each class that they form, and what they make of it in the others, where a mechanism has no atoms (it has countably many, the
@@ -16,9 +16,6 @@ guarantee is kept, outputs are in P, and no input loses more than a place did.
 What is at a step exactly counts here as within it. Where the loss counts from b on, all this holds for the steps b (1 -
 iota), iota infinitesimal: points are pairs (p, k) for p + k iota, in lexicographic order. An input between two that are
 infinitesimally near is the number p itself.
-
-**An average over finitely many inputs x.** Outputs at x - b, x + b and the ends of their range are enough: any other output
-may move to either neighbour among these, and all inputs within b of it still are.
 
 **The program** is the dense one: for all inputs x and values nu of the loss, with a floor m,
 
@@ -45,7 +42,6 @@ from optdp.exact.lattice import Lattice
 from optdp.exact.numbers import next_float
 from optdp.mechanisms.kernel import KernelMechanism
 from optdp.mechanisms.piecewise import CELLS
-from optdp.problem.objectives import Average
 from optdp.solvers.lp import Highs, LinearProgram, LinearSolver
 
 #: At most so many points of P, and numbers in a program. Floats that are rationals of at most this denominator but for a share
@@ -58,8 +54,8 @@ HIGHS = Highs(tolerance=1e-10, options=(("small_matrix_value", 1e-12), ("presolv
 
 #: p + k iota.
 Point = tuple[Fraction, Fraction]
-#: Steps, the side of them, and whether outputs are numbers that can be sent.
-Program = tuple[tuple[Fraction, ...], int, bool]
+#: Steps, and the side of them.
+Program = tuple[tuple[Fraction, ...], int]
 #: Where windows only just meet the float between two atoms belongs to the lower one, or to the upper one.
 SHARES = 0.5, 0.5 - 2.0**-53
 
@@ -126,53 +122,34 @@ def stairs(
     short = tuple(b if abs(b - k) <= NEAR * k else k for k in exact for b in [k.limit_denominator(DENOMINATOR)])
     levels = np.array([float(sides[0][1][0]), *(float(high[0]) for *_, high in sides)]) / task.cost.unit
     side = -1 if pieces.upper else 0
-    own: Program = exact, side, False
-    programs: tuple[Program, ...] = own, (short, -1, False), (short, 1, False)
-    if task.prior is not None:
-        programs = (exact, side, True), own
+    own: Program = exact, side
+    programs: tuple[Program, ...] = own, (short, -1), (short, 1)
     for program in dict.fromkeys(programs):
         ladder = _Ladder(task, levels, *program)
-        if found := ladder.solve(solver, left()) if ladder.closed or (program == own and task.prior is None) else None:
-            proof = ladder.certificate(found[1], program[:2] == own[:2])
-            yield ladder.mechanisms(found[0]), proof, ladder.closed
+        if found := ladder.solve(solver, left()) if ladder.closed or program == own else None:
+            yield ladder.mechanisms(found[0]), ladder.certificate(found[1], program == own), ladder.closed
 
 
 class _Ladder:
-    """The finite program for steps b (1 + side iota); `sent`: with outputs that are numbers which can be sent."""
+    """The finite program for steps b (1 + side iota)."""
 
-    def __init__(
-        self, task: Task, levels: np.ndarray, jumps: Sequence[Fraction], side: int, sent: bool = False
-    ) -> None:
+    def __init__(self, task: Task, levels: np.ndarray, jumps: Sequence[Fraction], side: int) -> None:
         self.task, self.jumps, self.levels = task, jumps, levels
-        #: Probabilities of inputs, in an average.
-        self.chances: np.ndarray | None = None
         ends = [(Fraction(end), Fraction(0)) for end in (0, 1, *task.span)]
         steps = [(s * b, s * side * b) for b in jumps for s in (-1, 1)]
 
-        objective = task.problem.objective
-        #: What each input's place is between: of a prior's points the point twice.
-        self.cells: list[tuple[Point, Point]]
-        if isinstance(objective, Average):
-            self.cells = [((task.share(x), Fraction(0)),) * 2 for x in objective.prior.categories]
-            self.chances = np.array([float(chance) for chance in objective.prior.exact])
-            points = {*ends[2:], *((x + b, k) for (x, _), _ in self.cells for b, k in steps)}
-            if sent:
-                points = {*ends[2:], *(_sent(task, x, b, side) for (x, _), _ in self.cells for b, _ in steps)}
-            self.closed = len(points) * len(self.cells) * levels.size <= ENTRIES
-            if not self.closed:
-                return
-        else:
-            points, queue = set(ends), list(dict.fromkeys(ends))
-            most, closed = min(POINTS, math.isqrt(ENTRIES // levels.size)), True
-            led = ((p + b, k + c) for p, k in queue for b, c in steps)  # the queue grows
-            for point in led:
-                if ends[0] <= point <= ends[1] and point not in points:
-                    if not (closed := len(points) < most):
-                        break
-                    points.add(point)
-                    queue.append(point)
-            self.closed = closed
-            self.cells = list(pairwise(sorted(points)))
+        points, queue = set(ends), list(dict.fromkeys(ends))
+        most, closed = min(POINTS, math.isqrt(ENTRIES // levels.size)), True
+        led = ((p + b, k + c) for p, k in queue for b, c in steps)  # the queue grows
+        for point in led:
+            if ends[0] <= point <= ends[1] and point not in points:
+                if not (closed := len(points) < most):
+                    break
+                points.add(point)
+                queue.append(point)
+        self.closed = closed
+        #: What each input's place is between.
+        self.cells = list(pairwise(sorted(points)))
         #: Outputs.
         self.points = sorted(point for point in points if ends[2] <= point <= ends[3])
         #: How many steps are between each input and each output.
@@ -199,17 +176,14 @@ class _Ladder:
         rows = np.where(r < 0, r, unit * r).reshape(-1, r.shape[2])
         count = np.repeat(nu, n)
         mass = np.where(count > 0, small, 1.0)
-        mass, goal = (
-            (mass[None], np.ones(1)) if self.chances is None else (mass * np.tile(np.eye(n), nu.size), self.chances)
-        )
         program = LinearProgram(
-            count, np.vstack([mass, rows.T]), np.append(goal, np.zeros(r.shape[2])),
-            np.append(goal, np.full(r.shape[2], np.inf)), maximise=True, name="optdp-kernel-steps",
+            count, np.vstack([mass, rows.T]), np.append(1.0, np.zeros(r.shape[2])),
+            np.append(1.0, np.full(r.shape[2], np.inf)), maximise=True, name="optdp-kernel-steps",
         )  # fmt: skip
         found = program.solve(solver, time_limit=time_limit)
         if not found.usable:
             return None
-        masses = np.maximum(-found.row_dual[goal.size :], 0.0) / (1 + growth)
+        masses = np.maximum(-found.row_dual[1:], 0.0) / (1 + growth)
         if not masses.any():  # more outputs than these would be needed
             return None
         weights = (np.maximum(found.x, 0.0) * np.where(count > 0, 1 / (1 + growth), 1.0)).reshape(nu.size, n)
@@ -227,24 +201,10 @@ class _Ladder:
         """The prior: inputs at the points themselves between two that are infinitesimally near, if all is `exact`."""
         reaches = np.convolve([0.0, *map(float, self.jumps), 2.0], [0.5, 0.5], "valid").tolist()
         middles = [((p + q) / 2 + (0 if exact else (i + j) / 2 * self.iota)) for (p, i), (q, j) in self.cells]
-        # Points of a prior go by their nearest floats.
-        x = [float(q) if self.chances is not None or Fraction(float(q)) == q else q for q in middles]
-        total = multipliers.sum() if self.chances is None else multipliers.sum(axis=0) / (self.chances * (1 - 2.0**-40))
-        multipliers = multipliers / np.where(total > 0, total, 1.0)
+        x = [float(q) if Fraction(float(q)) == q else q for q in middles]
+        multipliers = multipliers / multipliers.sum()
         level, cell = np.nonzero(multipliers)
         return KernelCertificate(
             points=tuple(x[c] for c in cell), weights=tuple(multipliers[level, cell].tolist()),
             point_reaches=tuple(reaches[k] for k in level),
         )  # fmt: skip
-
-
-def _sent(task: Task, x: Fraction, b: Fraction, side: int) -> Point:
-    """The number that can be sent next to x + b, and within the step of x."""
-    domain, width = task.problem.domain, task.problem.domain.exact_width
-    lower = Fraction(domain.lower)
-    step = Lattice.between(*(lower + width * Fraction(end) for end in task.span)).step
-    exact = (lower + width * (x + b)) / step
-    near = math.floor(exact) if b > 0 else math.ceil(exact)
-    if side and near == exact:
-        near -= 1 if b > 0 else -1
-    return (near * step - lower) / width, Fraction(0)
