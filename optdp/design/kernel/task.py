@@ -206,17 +206,16 @@ class Task:
         return np.unique(np.concatenate([mesh, 1 - mesh])) if self.symmetric else mesh
 
     def _tiles(self) -> np.ndarray:
-        """Where outputs and inputs stand that are as far from the ends, each other or the prior's points as the loss stays low.
+        """Where outputs and inputs stand that are as far from the ends or each other as the loss stays low.
 
         Nodes that are multiples only after rounding are moved together by more than that: else an input falls between two.
         """
-        out, points = [self.places], self.places
+        out: list[np.ndarray] = [np.empty(0)]
         for jump in self.cost.jumps:
             count = int(min(1 / jump, TILES))
-            exact = all(Fraction(v) * 2**52 % 1 == 0 for v in (count * Fraction(jump), *points.tolist()))
-            near = jump * (1.0 if exact else 1 - 2.0**-30)
-            tiles = np.arange(1, count + 1) * near
-            out += [tiles, 1 - tiles] if not points.size else [points - near, points + near]
+            exact = count * Fraction(jump) * 2**52 % 1 == 0
+            tiles = np.arange(1, count + 1) * (jump if exact else jump * (1 - 2.0**-30))
+            out += [tiles, 1 - tiles]
         return np.concatenate(out)
 
     def _breaks(self) -> np.ndarray:
