@@ -197,7 +197,9 @@ class KernelCertificate(Certificate):
             first, last = ends
             if problem.outputs is None:
                 return first, last
-            return min(max(exact(low), first), last), max(min(exact(high), last), first)
+            start, end = exact(low), exact(high)
+            if start <= last and first <= end:  # beyond these ends g grows
+                return max(start, first), min(end, last)
         elif problem.outputs is None:
             self._refuse("outputs are unlimited, and it does not close off those far away")
         return exact(low), exact(high)
