@@ -269,7 +269,7 @@ class _Search:
         elif task.has_density and task.cost.tilted:  # what is there when the time is up: means may be any
             free = Task(replace(run.problem, constraints=()))
             y, inputs = free.meshes(run.rtol)
-            self._take(certificate(average.solve(free, None, inputs, y, run.rtol, None), 1e-3))
+            self._take(certificate(average.solve(free, None, inputs, y, run.rtol, None)[0], 1e-3))
         simple = [self._simple()]
         if not task.cost.tilted:
             simple += [self._one(), *([self._two()] if task.symmetric else [])]
@@ -425,7 +425,7 @@ class _Search:
                     self.message = "the finest mesh was reached before the tolerance"
                 break
             y, inputs = self._refined(found, dual, y, inputs)
-            if task.in_steps:
+            if task.jumps:
                 cuts = self._first(y, inputs, found.floor)
         self._keep_piecewise()
         arguments = (
@@ -489,7 +489,7 @@ class _Search:
 
     def _first(self, y: np.ndarray, inputs: np.ndarray, floor: Floor | None = None) -> Cuts:
         """Windows as wide as the best piecewise mechanism's, or (unbiased, small eps) as its outputs are far; or the floor's."""
-        if self.task.in_steps:
+        if self.task.jumps:
             self.task = replace(self.task, outputs=tuple(y.tolist()))
         inputs = inputs[inputs <= self.task.half] if self.task.prior is None else self.task.prior[0]
         if floor is not None:
@@ -505,7 +505,8 @@ class _Search:
         """The best prior for the floor's windows."""
         task, floor = self.task, found.floor
         if task.smooth:
-            return self._thresholds(floor, y, inputs, solver)
+            goal = found.attained * (1 - self.run.rtol / 2) if task.jumps else np.inf
+            return self._thresholds(floor, y, inputs, solver, goal)
         best: Dual | None = None
         far = np.empty(0)
         if task.cost.tilted:
@@ -576,12 +577,13 @@ class _Search:
         return best
 
     def _thresholds(
-        self, floor: Floor | None, y: np.ndarray, inputs: np.ndarray, solver: LinearSolver | None = None
-    ) -> Dual:
+        self, floor: Floor | None, y: np.ndarray, inputs: np.ndarray, solver: LinearSolver | None = None,
+        goal: float = np.inf,
+    ) -> Dual:  # fmt: skip
         """The same for an average under a density: the prior is known, and thresholds are free."""
         start = None if self.reaches is None else np.interp(inputs, *self.reaches)
-        dual = average.solve(self.task, floor, inputs, y, self.run.rtol, start, solver, self.run.left)
-        self.reaches = inputs, (dual.program.layers[0][1] - inputs) / self.task.cost.slopes[1]
+        dual, reaches = average.solve(self.task, floor, inputs, y, self.run.rtol, start, solver, self.run.left, goal)
+        self.reaches = inputs, reaches
         return dual
 
     def _keep(self, found: Master | None) -> None:
@@ -725,7 +727,7 @@ class _Search:
             losses = floor.values(points, *floor.ends(points, task.cost, task.growth), task.cost, task.growth)
         if task.has_density:  # what other windows than its own prove less for an input
             for (low, high), row in zip(program.layers, dual.densities, strict=True):
-                a, b, d = (np.interp(points, inputs, v) for v in (low, high, row * task.density(inputs)))
+                a, b, d = (np.interp(points, program.mesh, v) for v in (low, high, row * task.density(program.mesh)))
                 lack = d * (losses - floor.values(points, a, b, task.cost, task.growth))
                 under += lack.reshape(-1, 5).mean(axis=1) * np.diff(inputs)
         if task.in_steps:
@@ -744,8 +746,8 @@ class _Search:
             middle, inner = (y[:-1] + y[1:]) / 2, (inputs[:-1] + inputs[1:]) / 2
             here, there = over.copy(), under.copy()
             for end in (low, high):
-                _spread(under, inputs, np.interp(middle, end, inputs), here / 2)
-                _spread(over, y, np.interp(inner, inputs, end), there / 2)
+                _spread(under, inputs, np.interp(middle, end, program.mesh), here / 2)
+                _spread(over, y, np.interp(inner, program.mesh, end), there / 2)
         if task.has_density or task.places.size:  # best are atoms, where g touches 0
             y, inputs = _finer(y, over, 0.5), _finer(inputs, under, 0.5)
             padded = np.concatenate([[np.inf], dual.g, [np.inf]])

@@ -9,6 +9,9 @@ place proves most is a question in itself. In the reaches t of the inputs of a m
 an input proves no more than their mean threshold. So each step solves a linear program for shares of the reaches t, t + d,
 t - d, ..., and goes on from their means, which are at least as good; d shrinks where small steps are taken. Every F is a
 bound, however good.
+
+Where the loss jumps, at the reach j, the mean threshold may lie in the jump: it is that of a mixture of the reaches j and j + o,
+with o next to nothing. Reaches between these two mean such a mixture here, and the program has both among its choices.
 """
 
 from __future__ import annotations
@@ -17,6 +20,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from optdp.certificates.kernel import LAYERS
 from optdp.design.kernel.floor import Floor
 from optdp.design.kernel.master import Cuts, sparse, unlimited
 from optdp.design.kernel.prior import Dual, PriorProgram, dips
@@ -33,13 +37,19 @@ LIFTS = 3
 ROUNDS, CLOSE = 12, 1e-6
 #: Constants whose losses are looked at, and reaches between which thresholds are interpolated.
 CONSTANTS, LEVELS = 65, 257
+#: The least reach beyond a jump, as its share.
+BEYOND = 2.0**-20
+#: The share of the prior that is left out, as sums of shares are rounded.
+SPARE = 1e-12
+#: What is below a jump in floats, too, as a share.
+BELOW = 1 - 2.0**-30
 
 
 def solve(
     task: Task, floor: Floor | None, mesh: np.ndarray, marks: np.ndarray, rtol: float, start: np.ndarray | None,
-    solver: LinearSolver | None = None, left: Callable[[], float] = unlimited,
-) -> Dual:  # fmt: skip
-    """The best thresholds on the mesh: from those of the floor, or (better) from reaches that are known already, on; without a
+    solver: LinearSolver | None = None, left: Callable[[], float] = unlimited, goal: float = np.inf,
+) -> tuple[Dual, np.ndarray]:  # fmt: skip
+    """The best thresholds on the mesh, and their reaches: from those of the floor, or (better) from reaches that are known already, on; without a
     floor ones that are good.
 
     g is looked at between the `marks` and the ends of windows.
@@ -50,64 +60,111 @@ def solve(
         starts = [(floor.ends(mesh, task.cost, task.growth)[1] - mesh) / b]
     starts += [] if start is None else [start]
 
+    def pure(reaches: np.ndarray) -> _Point:
+        return _Point(task, mesh, _steady(mesh, reaches, a, b), marks)
+
     def point(reaches: np.ndarray) -> _Point:
-        made = _Point(task, mesh, _steady(mesh, reaches, a, b), marks)
+        made = pure(reaches)
         for k in range(LIFTS):
             if made.lack <= rtol / 50:
                 break
-            lifted = _Point(task, mesh, _steady(mesh, made.lifted(newton=k % 2 == 0), a, b), marks)
-            made = max(made, lifted, key=lambda p: p.value)
+            made = max(made, pure(made.lifted(newton=k % 2 == 0)), key=lambda p: p.value)
         return made
 
     best = max((point(t) for t in starts), key=lambda p: p.value)
     change = RANGE * task.width
     for _ in range(STEPS if floor is not None else 0):
-        reaches = best.mixed(change, solver, left)
-        if reaches is None:
+        found = best.mixed(change, solver, left)
+        if found is None:
             break
+        reaches, mixture = found
         new = point(reaches)
+        if mixture is not None:
+            new = max(new, _Point(task, mesh, new.reaches, marks, mixture), key=lambda p: p.value)
         moved = float(np.quantile(np.abs(new.reaches - best.reaches), 0.9))
         small = new.value - best.value <= rtol / 20 * abs(best.value)
         if new.value > best.value:
             best = new
-        if small and change < 1e-2 * RANGE * task.width:
+        if (small and change < 1e-2 * RANGE * task.width) or best.value >= goal:
             break
         change *= 0.5 if moved > SHARES[1] * change and not small else SHARES[1]
-    duals = [best.dual()]
-    if not task.cost.jumps:
-        duals.append(_Point(task, mesh, _steady(mesh, best.lowered(best.lack), a, b), marks).dual())
-    return max(duals, key=lambda d: d.worth)
+    duals = [best.dual(), pure(best.lowered(best.lack)).dual()]
+    return max(duals, key=lambda d: d.worth), best.reaches
+
+
+#: Nodes, rows of reaches at these, and their shares of the prior.
+Mixture = tuple[np.ndarray, np.ndarray, np.ndarray]
 
 
 class _Point:
-    """Reaches with g and F."""
+    """Reaches with g and F; or a mixture of reaches, (nodes, rows, shares), with those of its mean thresholds."""
 
-    def __init__(self, task: Task, mesh: np.ndarray, reaches: np.ndarray, marks: np.ndarray) -> None:
+    def __init__(
+        self, task: Task, mesh: np.ndarray, reaches: np.ndarray, marks: np.ndarray, mixture: Mixture | None = None
+    ) -> None:
         self.task, self.mesh, self.reaches = task, mesh, reaches
+        nodes, rows, shares = mixture or self._split()
         low, high = task.span
-        ends = self._ends(reaches)
-        bends = np.unique(np.clip(np.concatenate([marks, mesh, *ends]), low, high))
+        #: Shares of the prior, for each layer.
+        self.columns = (1 - SPARE) * shares.ravel()
+        layers = [self._ends(t, nodes) for t in rows]
+        bends = np.unique(np.clip(np.concatenate([marks, nodes, *(end for ends in layers for end in ends)]), low, high))
         bends = bends[np.append(True, np.diff(bends) > 1e-9)]
         self.outputs = np.unique(
             np.concatenate([bends, *(bends[:-1] + np.diff(bends) * f for f in (0.17, 0.33, 0.5, 0.67, 0.83))])
         )
-        self.program = program = PriorProgram(task, mesh, [ends], Cuts())
-        self.g = program.table(self.outputs) @ np.ones(mesh.size)
+        self.program = program = PriorProgram(task, nodes, layers, Cuts())
+        self.g = program.table(self.outputs) @ self.columns
         # Programs leave g as low as it can be wherever nobody looks: between these outputs, too.
         more = np.setdiff1d(dips(self.outputs, self.g), self.outputs)
         outputs = np.append(self.outputs, more)
         order = np.argsort(outputs)
-        self.outputs, self.g = outputs[order], np.append(self.g, program.table(more) @ np.ones(mesh.size))[order]
+        self.outputs, self.g = outputs[order], np.append(self.g, program.table(more) @ self.columns)[order]
         #: By how much thresholds must fall for g >= 0 at each output: without any it is the loss of a constant.
         some = np.linspace(low, high, CONSTANTS)
         losses = PriorProgram(task, mesh, [(mesh, mesh)], Cuts()).table(some) @ np.ones(mesh.size)
         self.lacks = np.maximum(-self.g, 0.0) / (np.interp(self.outputs, some, losses) + np.maximum(-self.g, 0.0))
         self.lack = float(self.lacks.max())
-        self.value = float(program.gains().sum()) * (1 - self.lack)
+        self.value = float(program.gains() @ self.columns) * (1 - self.lack)
 
-    def _ends(self, reaches: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        a, b = self.task.cost.slopes
-        return self.mesh + a * reaches, self.mesh + b * reaches
+    def _split(self) -> Mixture:
+        """The reaches, with those in jumps as mixtures."""
+        nodes, (t,) = self._crossed(self.reaches[None])
+        rows, shares = [t], []
+        for jump in self.jumps:
+            over = (t / jump - 1) / BEYOND
+            mixed = (over > 0) & (over < 1)
+            if mixed.any():
+                rows[0] = np.where(mixed, jump * BELOW, rows[0])
+                rows.append(np.full(nodes.size, jump * (1 + BEYOND)))
+                shares.append(np.where(mixed, over, 0.0))
+        return nodes, np.array(rows), np.array([1 - sum(shares, np.zeros(nodes.size)), *shares])
+
+    def _crossed(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The mesh and rows of reaches on it, with further nodes where they cross jumps: integrals over cells do not see jumps."""
+        x, new = self.mesh, [self.mesh]
+        for jump in self.jumps:
+            side = np.where(rows <= jump * BELOW, -1, np.where(rows < jump * (1 + BEYOND), 0, 1))
+            k, i = np.nonzero(side[:, :-1] * side[:, 1:] < 0)
+            before, after = rows[k, i], rows[k, i + 1]
+            new.append(x[i] + (jump - before) / (after - before) * (x[i + 1] - x[i]))
+        if len(new) == 1:
+            return x, rows
+        nodes = np.unique(np.concatenate(new))
+        out = np.array([np.interp(nodes, x, row) for row in rows])
+        fresh = ~np.isin(nodes, x)
+        for jump in self.jumps:
+            out[:, fresh] = np.where(np.abs(out[:, fresh] / jump - 1) < 1e-9, jump * BELOW, out[:, fresh])
+        return nodes, out
+
+    @property
+    def jumps(self) -> list[float]:
+        """Reaches at which the loss jumps."""
+        return [jump / self.task.cost.slopes[1] for jump in self.task.cost.jumps]
+
+    def _ends(self, reaches: np.ndarray, nodes: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
+        (a, b), x = self.task.cost.slopes, self.mesh if nodes is None else nodes
+        return x + a * reaches, x + b * reaches
 
     def lifted(self, *, newton: bool) -> np.ndarray:
         """The reaches with thresholds that are less by what lacks at outputs that inputs on neighbouring cells favour.
@@ -116,7 +173,7 @@ class _Point:
         """
         (low, high), t, lacks = self._ends(self.reaches), self.reaches, self.lacks.copy()
         under = np.flatnonzero(lacks if newton and not self.task.cost.jumps else 0 * lacks)
-        rates = self.program.table(self.outputs[under], nu=True) @ np.ones(t.size)
+        rates = self.program.table(self.outputs[under], nu=True) @ self.columns
         lacks[under] = np.minimum(lacks[under], -self.g[under] / rates)
         first = np.searchsorted(self.outputs, np.append(low[:1], low[:-1]))
         last = np.searchsorted(self.outputs, np.append(high[1:], high[-1:]), side="right")
@@ -129,27 +186,56 @@ class _Point:
         return self._reaching((1 - shares) * self._nu(t), np.linspace(0.0, 1.0, LEVELS)[:, None] ** 2 * t)
 
     def dual(self) -> Dual:
-        """For proofs: narrower windows jump over what is between where the loss jumps."""
-        shrink = 0.0 if self.task.cost.jumps else self.lack
-        return Dual(self.program, np.ones(self.mesh.size), self.value, self.outputs, self.g, shrink)
+        return Dual(self.program, self.columns, self.value, self.outputs, self.g, self.lack)
 
     def _nu(self, reaches: np.ndarray) -> np.ndarray:
-        return np.asarray(self.task.cost.of(self.task.cost.slopes[1] * reaches))
+        """Thresholds; in a jump those of the mixture."""
+        slope, nu = self.task.cost.slopes[1], np.asarray(self.task.cost.of(self.task.cost.slopes[1] * reaches))
+        for t in self.jumps:
+            over = (reaches / t - 1) / BEYOND
+            low, high = self.task.cost.of(slope * t * np.array([BELOW, 1 + BEYOND]))
+            nu = np.where((over > 0) & (over < 1), low + over * (high - low), np.where(over == 0, low, nu))
+        return nu
+
+    def _with_jumps(self, options: np.ndarray) -> np.ndarray:
+        """The options of each input and both reaches at each jump."""
+        more = [np.full(options.shape[1], t * f) for t in self.jumps for f in (BELOW, 1 + BEYOND)]
+        return np.vstack([options, *more])
 
     def _reaching(self, wanted: np.ndarray, options: np.ndarray) -> np.ndarray:
         """The reaches with these thresholds, between the options of each input."""
+        options = np.sort(self._with_jumps(options), axis=0)
         nu = self._nu(options)
         return np.array([np.interp(wanted[i], nu[:, i], options[:, i]) for i in range(wanted.size)])
 
-    def mixed(self, change: float, solver: LinearSolver | None, left: Callable[[], float]) -> np.ndarray | None:
-        """The reaches of the mean thresholds of the best shares."""
-        n, (a, b) = self.mesh.size, self.task.cost.slopes
+    def mixed(
+        self, change: float, solver: LinearSolver | None, left: Callable[[], float]
+    ) -> tuple[np.ndarray, Mixture | None] | None:
+        """The reaches of the mean thresholds of the best shares; and these, where the loss jumps."""
         options = np.array(
             [np.maximum(self.reaches + f * change, 0.0) for f in sorted((0.0, *SHARES, *(-f for f in SHARES)))]
         )
-        program = PriorProgram(self.task, self.mesh, [self._ends(t) for t in options], Cuts())
+        for t in self.jumps:
+            options = np.where((options >= t * BELOW) & (options < t * (1 + BEYOND)), t * BELOW, options)
+        nodes, options = self._crossed(self._with_jumps(options))
+        shares = self._shares(nodes, options, solver, left)
+        if self.jumps and shares is not None and options.shape[0] >= LAYERS:  # one more may be added
+            options = options[np.sort(np.argsort(-shares.sum(axis=1), kind="stable")[: LAYERS - 1])]
+            shares = self._shares(nodes, options, solver, left)
+        if shares is None:
+            return None
+        old = np.searchsorted(nodes, self.mesh)
+        reaches = self._reaching((shares * self._nu(options)).sum(axis=0)[old], options[:, old])
+        return reaches, (nodes, options, shares) if self.jumps else None
+
+    def _shares(
+        self, nodes: np.ndarray, options: np.ndarray, solver: LinearSolver | None, left: Callable[[], float]
+    ) -> np.ndarray | None:
+        """The best shares of the options."""
+        n, (a, b) = nodes.size, self.task.cost.slopes
+        program = PriorProgram(self.task, nodes, [self._ends(t, nodes) for t in options], Cuts())
         table, count = program.table(self.outputs), options.shape[0]
-        eye, steps = np.eye(n), np.diff(self.mesh)
+        eye, steps = np.eye(n), np.diff(nodes)
         means = np.hstack([eye * t for t in options])
         zero = np.zeros((2 * n - 1, 1))
         rows = np.hstack([np.vstack([np.hstack([eye] * count), np.diff(means, axis=0)]), zero])
@@ -178,7 +264,7 @@ class _Point:
             if not left():
                 return None
         shares = np.maximum(result.x[:-1].reshape(count, n), 0.0)
-        return self._reaching((shares * self._nu(options)).sum(axis=0) / shares.sum(axis=0), options)
+        return np.asarray(shares / shares.sum(axis=0))
 
 
 def _steady(mesh: np.ndarray, reaches: np.ndarray, a: float, b: float) -> np.ndarray:

@@ -408,20 +408,18 @@ def _layers(
 def certificate(dual: Dual, shrink: float) -> KernelCertificate:
     """The dual with all windows narrower by this share, rounded to floats that the certificate can be checked with.
 
-    Of losses in steps, under a density: with this share of all of them narrowed to nothing, the last layer.
+    Of losses that jump, under a density: with this share of all of them narrowed to nothing, the last layer.
     """
     program, task, cost, densities = dual.program, dual.program.task, dual.program.task.cost, dual.densities
-    mesh, atoms, weights = program.mesh, program.atoms, dual.weights
-    if task.in_steps:
-        whole = sum(densities, np.zeros(mesh.size))
-        densities = [(1 - shrink) * d for d in densities]
-        densities[-1] += shrink * whole
-        shrink = 0.0
+    mesh, atoms, weights, layers = program.mesh, program.atoms, dual.weights, program.layers
+    if task.jumps:
+        densities = [*((1 - shrink) * d for d in densities), shrink * sum(densities, np.zeros(mesh.size))]
+        layers, shrink = [*layers, (mesh, mesh)], 0.0
     keep = [k for k, d in enumerate(densities) if d.max(initial=0.0) > 0]
     slope = cost.slopes[1]
     reaches, centres = [], []
     for k in keep:
-        low, high = program.layers[k]
+        low, high = layers[k]
         if cost.tilted:
             centre = np.maximum.accumulate((low + high) / 2)  # but for roundings it increases
             centre = grid((centre + 1 - centre[::-1]) / 2 if task.symmetric else centre)

@@ -45,7 +45,7 @@ def between(mesh: np.ndarray, count: int) -> np.ndarray:
 class Task:
     """An interval's problem in shares of its domain.
 
-    `outputs`: nodes of the floor; under a density the inputs of losses in steps lie between those where they do. `fine`: whether
+    `outputs`: nodes of the floor; under a density the inputs of losses that jump lie between those where they do. `fine`: whether
     a narrow gap is asked for, so that programs are large.
     """
 
@@ -135,8 +135,9 @@ class Task:
             ends = between(ends, 1)
             layer = np.geomspace(self.width / 24, near, GROUPS)
             ends = np.unique(np.concatenate([ends, layer, 1 - layer]))
-        if self.in_steps and self.outputs:
-            ends = np.unique(np.clip(np.subtract.outer([*self.span, *self.outputs], (0.0, *self.cost.knots)), 0.0, 1.0))
+        if self.jumps and self.outputs:
+            steps = np.clip(np.subtract.outer([*self.span, *self.outputs], (0.0, *self.cost.knots)), 0.0, 1.0)
+            ends = np.unique(steps if self.in_steps else np.append(ends, steps))
             ends = np.append(ends[:-1][np.diff(ends) > 1e-12], 1.0)
         weights = np.array([self.mass(a, b) for a, b in pairwise(ends)])
         keep = weights > 0
@@ -162,10 +163,15 @@ class Task:
         objective = self.problem.objective
         return isinstance(objective, Average) and not isinstance(objective.prior, Prior)
 
+    @property
+    def jumps(self) -> bool:
+        """Whether it is of a loss that jumps."""
+        return self.has_density and bool(self.cost.jumps)
+
     @cached_property
     def in_steps(self) -> bool:
         """Whether it is of a loss in steps."""
-        return self.has_density and self.cost.flat and bool(self.cost.jumps)
+        return self.jumps and self.cost.flat
 
     @property
     def smooth(self) -> bool:
