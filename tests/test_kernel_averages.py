@@ -150,7 +150,7 @@ def test_thresholds_that_prove_too_much_are_lifted_where_they_do():
     problem = optdp.Problem(optdp.LDP(20.0), optdp.Interval(0, 1), optdp.Average("abs", "uniform"), AllMechanisms())
     task = Task(problem)
     y, inputs = task.meshes(1e-3)
-    dual = average.solve(task, None, inputs, y, 1e-3, None)
+    dual, _ = average.solve(task, None, inputs, y, 1e-3, None)
     assert 1.5e-5 < dual.worth < 2.61e-5  # the optimum is 2.605e-5
 
 

@@ -158,17 +158,22 @@ class Density(Distribution):
 
     def __call__(self, x: ArrayLike) -> np.ndarray:
         """The density at `x`, elementwise, in floats."""
-        return np.asarray(np.nan_to_num(np.maximum(self._law(np.asarray(x, dtype=float)), 0.0)))
+        x, (breaks, rows) = np.asarray(x, dtype=float), self._law
+        k = np.clip(np.searchsorted(breaks, x, side="right") - 1, 0, rows.shape[1] - 1)
+        t = np.clip((x - breaks[k]) / np.diff(breaks)[k], 0.0, 1.0)
+        value, power = rows[0][k], np.ones(x.shape)
+        for row in rows[1:]:
+            power *= t
+            value = value * (1 - t) + row[k] * power
+        return np.asarray(np.where((x >= breaks[0]) & (x <= breaks[-1]), np.maximum(value, 0.0), 0.0))
 
     @cached_property
-    def _law(self) -> Any:
-        """The density in floats, by Bernstein coefficients, between which nothing cancels; NaN outside."""
-        from scipy.interpolate import BPoly
-
+    def _law(self) -> tuple[np.ndarray, np.ndarray]:
+        """(breaks, coefficients of t^k (1 - t)^(n - k) on each piece) in floats: between these nothing cancels."""
         terms = max(map(len, self.coefficients))
         shares = [[*_substituted(row, a, b - a), *[Fraction(0)] * (terms - len(row))] for row, a, b in self.pieces]
-        rows = np.array([polynomial.bernstein(row) for row in shares], dtype=float)
-        return BPoly(rows.T, np.array(self.breaks, dtype=float), extrapolate=False)
+        rows = [[math.comb(terms - 1, k) * c for k, c in enumerate(polynomial.bernstein(row))] for row in shares]
+        return np.array(self.breaks, dtype=float), np.array(rows, dtype=float).T
 
     @cached_property
     def _before(self) -> list[Fraction]:

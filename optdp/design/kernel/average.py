@@ -10,8 +10,8 @@ an input proves no more than their mean threshold. So each step solves a linear 
 t - d, ..., and goes on from their means, which are at least as good; d shrinks where small steps are taken. Every F is a
 bound, however good.
 
-Where the loss jumps, at the reach j, the mean threshold may lie in the jump: it is that of a mixture of the reaches j and j + o,
-with o next to nothing. Reaches between these two mean such a mixture here, and the program has both among its choices.
+Where the loss jumps, a threshold may lie in the jump, so that only a mixture of two reaches has it: then the best shares are
+themselves the proof, and each step starts from the reaches of their mean thresholds.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ import numpy as np
 from optdp.certificates.kernel import LAYERS
 from optdp.design.kernel.floor import Floor
 from optdp.design.kernel.master import Cuts, sparse, unlimited
-from optdp.design.kernel.prior import Dual, PriorProgram, dips
+from optdp.design.kernel.prior import STILL, Dual, PriorProgram, dips
 from optdp.design.kernel.task import Task
 from optdp.solvers.lp import Highs, LinearProgram, LinearSolver, LinearStatus
 
@@ -78,9 +78,7 @@ def solve(
         if found is None:
             break
         reaches, mixture = found
-        new = point(reaches)
-        if mixture is not None:
-            new = max(new, _Point(task, mesh, new.reaches, marks, mixture), key=lambda p: p.value)
+        new = point(reaches) if mixture is None else _Point(task, mesh, _steady(mesh, reaches, a, b), marks, mixture)
         moved = float(np.quantile(np.abs(new.reaches - best.reaches), 0.9))
         small = new.value - best.value <= rtol / 20 * abs(best.value)
         if new.value > best.value:
@@ -103,10 +101,10 @@ class _Point:
         self, task: Task, mesh: np.ndarray, reaches: np.ndarray, marks: np.ndarray, mixture: Mixture | None = None
     ) -> None:
         self.task, self.mesh, self.reaches = task, mesh, reaches
-        nodes, rows, shares = mixture or self._split()
+        nodes, rows, shares = mixture or (*self._crossed(reaches[None]), None)
         low, high = task.span
         #: Shares of the prior, for each layer.
-        self.columns = (1 - SPARE) * shares.ravel()
+        self.columns = np.ones(nodes.size) if shares is None else (1 - SPARE) * shares.ravel()
         layers = [self._ends(t, nodes) for t in rows]
         bends = np.unique(np.clip(np.concatenate([marks, nodes, *(end for ends in layers for end in ends)]), low, high))
         bends = bends[np.append(True, np.diff(bends) > 1e-9)]
@@ -126,19 +124,6 @@ class _Point:
         self.lacks = np.maximum(-self.g, 0.0) / (np.interp(self.outputs, some, losses) + np.maximum(-self.g, 0.0))
         self.lack = float(self.lacks.max())
         self.value = float(program.gains() @ self.columns) * (1 - self.lack)
-
-    def _split(self) -> Mixture:
-        """The reaches, with those in jumps as mixtures."""
-        nodes, (t,) = self._crossed(self.reaches[None])
-        rows, shares = [t], []
-        for jump in self.jumps:
-            over = (t / jump - 1) / BEYOND
-            mixed = (over > 0) & (over < 1)
-            if mixed.any():
-                rows[0] = np.where(mixed, jump * BELOW, rows[0])
-                rows.append(np.full(nodes.size, jump * (1 + BEYOND)))
-                shares.append(np.where(mixed, over, 0.0))
-        return nodes, np.array(rows), np.array([1 - sum(shares, np.zeros(nodes.size)), *shares])
 
     def _crossed(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The mesh and rows of reaches on it, with further nodes where they cross jumps: integrals over cells do not see jumps."""
@@ -189,13 +174,7 @@ class _Point:
         return Dual(self.program, self.columns, self.value, self.outputs, self.g, self.lack)
 
     def _nu(self, reaches: np.ndarray) -> np.ndarray:
-        """Thresholds; in a jump those of the mixture."""
-        slope, nu = self.task.cost.slopes[1], np.asarray(self.task.cost.of(self.task.cost.slopes[1] * reaches))
-        for t in self.jumps:
-            over = (reaches / t - 1) / BEYOND
-            low, high = self.task.cost.of(slope * t * np.array([BELOW, 1 + BEYOND]))
-            nu = np.where((over > 0) & (over < 1), low + over * (high - low), np.where(over == 0, low, nu))
-        return nu
+        return np.asarray(self.task.cost.of(self.task.cost.slopes[1] * reaches))
 
     def _with_jumps(self, options: np.ndarray) -> np.ndarray:
         """The options of each input and both reaches at each jump."""
@@ -268,9 +247,9 @@ class _Point:
 
 
 def _steady(mesh: np.ndarray, reaches: np.ndarray, a: float, b: float) -> np.ndarray:
-    """The reaches, changed so that ends of windows do not decrease."""
+    """The reaches, changed so that ends of windows increase by more than proofs lose all digits with."""
     out = np.maximum(reaches, 0.0)
     for i in range(1, mesh.size):
-        step = (mesh[i] - mesh[i - 1]) * (1 - 1e-9)
+        step = (mesh[i] - mesh[i - 1]) * (1 - STILL)
         out[i] = min(max(out[i], out[i - 1] - step / b), out[i - 1] - step / a)
     return np.maximum(out, 0.0)
