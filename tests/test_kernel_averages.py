@@ -81,9 +81,21 @@ def test_averages_of_losses_in_steps(loss, prior, eps):
     assert solution.verify(), str(solution.verify())
 
 
-@pytest.mark.parametrize("eps", [0.5, 3.0])
-def test_averages_of_a_loss_that_jumps_and_rises(eps):
-    solution = optdp.solve_kernel(eps, LATE, prior="uniform")
+#: One with two jumps, and one that is constant, jumps and rises.
+LADDER = optdp.Pieces((0, "1/10", "1/3"), ((0, 1), ("1/4", 1), (1, "1/2")))
+RAMP = optdp.Pieces((0, "1/10", "1/2"), ((0,), ("1/2",), ("1/2", 1)))
+
+
+@pytest.mark.parametrize(
+    ("eps", "loss", "prior"),
+    [
+        *((eps, LATE, "uniform") for eps in (0.5, 1.0, 2.9286, 3.0)),
+        (2.0, LATE, BETA), (4.0, LADDER, "uniform"), (4.0, RAMP, "uniform"), (8.0, RAMP, "uniform"),
+    ],
+)  # fmt: skip
+def test_averages_of_losses_that_jump_and_rise(eps, loss, prior):
+    """Thresholds in a jump are those of mixtures: without these gaps were up to 0.3 after a minute."""
+    solution = optdp.solve_kernel(eps, loss, prior=prior)
     assert 0 <= solution.gap <= 1e-3
     assert solution.verify(), str(solution.verify())
 

@@ -149,7 +149,9 @@ def test_the_table_of_the_readme_is_true():
         own = ("optimum", "truncated staircase")  # the cut staircase is not published: it is one of the discoveries
         others = [row["value"] for row in optdp.compare(solution.problem).rows if row["mechanism"] not in own]
         assert solution.gap <= 1e-3 and solution.lower_bound <= float(optimum)
-        assert float(optimum) == pytest.approx(solution.value, rel=1e-3)  # other releases of numpy find other mechanisms
+        assert float(optimum) == pytest.approx(
+            solution.value, rel=1e-3
+        )  # other releases of numpy find other mechanisms
         assert min(others) <= float(published) <= min(others) * (1 + 5e-4)
 
 

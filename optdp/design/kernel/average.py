@@ -37,6 +37,8 @@ LIFTS = 3
 ROUNDS, CLOSE = 12, 1e-6
 #: Constants whose losses are looked at, and reaches between which thresholds are interpolated.
 CONSTANTS, LEVELS = 65, 257
+#: A loss that is 0 in floats.
+NOTHING = 1e-290
 #: The least reach beyond a jump, as its share.
 BEYOND = 2.0**-20
 #: The share of the prior that is left out, as sums of shares are rounded.
@@ -49,10 +51,10 @@ def solve(
     task: Task, floor: Floor | None, mesh: np.ndarray, marks: np.ndarray, rtol: float, start: np.ndarray | None,
     solver: LinearSolver | None = None, left: Callable[[], float] = unlimited, goal: float = np.inf,
 ) -> tuple[Dual, np.ndarray]:  # fmt: skip
-    """The best thresholds on the mesh, and their reaches: from those of the floor, or (better) from reaches that are known already, on; without a
-    floor ones that are good.
+    """The best thresholds on the mesh, and their reaches: from those of the floor, or (better) from reaches that are known
+    already, on; without a floor ones that are good.
 
-    g is looked at between the `marks` and the ends of windows.
+    g is looked at between the `marks` and the ends of windows. Where the loss jumps, thresholds are good enough that prove `goal`.
     """
     a, b = task.cost.slopes
     starts = [np.full(mesh.size, f * task.width / (b - a)) for f in FIRST]
@@ -104,7 +106,9 @@ class _Point:
         nodes, rows, shares = mixture or (*self._crossed(reaches[None]), None)
         low, high = task.span
         #: Shares of the prior, for each layer.
-        self.columns = np.ones(nodes.size) if shares is None else (1 - SPARE) * shares.ravel()
+        self.columns = np.ones(nodes.size) if shares is None else shares.ravel()
+        if task.jumps:
+            self.columns = (1 - SPARE) * self.columns
         layers = [self._ends(t, nodes) for t in rows]
         bends = np.unique(np.clip(np.concatenate([marks, nodes, *(end for ends in layers for end in ends)]), low, high))
         bends = bends[np.append(True, np.diff(bends) > 1e-9)]
@@ -121,12 +125,13 @@ class _Point:
         #: By how much thresholds must fall for g >= 0 at each output: without any it is the loss of a constant.
         some = np.linspace(low, high, CONSTANTS)
         losses = PriorProgram(task, mesh, [(mesh, mesh)], Cuts()).table(some) @ np.ones(mesh.size)
-        self.lacks = np.maximum(-self.g, 0.0) / (np.interp(self.outputs, some, losses) + np.maximum(-self.g, 0.0))
+        under = np.maximum(-self.g, 0.0)
+        self.lacks = under / np.maximum(np.interp(self.outputs, some, losses) + under, NOTHING)
         self.lack = float(self.lacks.max())
         self.value = float(program.gains() @ self.columns) * (1 - self.lack)
 
     def _crossed(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The mesh and rows of reaches on it, with further nodes where they cross jumps: integrals over cells do not see jumps."""
+        """The mesh and rows of reaches on it, with nodes where they cross jumps, too: integrals over cells do not see these."""
         x, new = self.mesh, [self.mesh]
         for jump in self.jumps:
             side = np.where(rows <= jump * BELOW, -1, np.where(rows < jump * (1 + BEYOND), 0, 1))
@@ -156,10 +161,10 @@ class _Point:
 
         By as much as if no input favoured the output, or by a step of Newton's, which is less.
         """
-        (low, high), t, lacks = self._ends(self.reaches), self.reaches, self.lacks.copy()
+        (low, high), lacks = self._ends(self.reaches), self.lacks.copy()
         under = np.flatnonzero(lacks if newton and not self.task.cost.jumps else 0 * lacks)
         rates = self.program.table(self.outputs[under], nu=True) @ self.columns
-        lacks[under] = np.minimum(lacks[under], -self.g[under] / rates)
+        lacks[under] = np.minimum(lacks[under], -self.g[under] / np.maximum(rates, NOTHING))
         first = np.searchsorted(self.outputs, np.append(low[:1], low[:-1]))
         last = np.searchsorted(self.outputs, np.append(high[1:], high[-1:]), side="right")
         lacks = np.array([lacks[i:j].max(initial=0.0) for i, j in zip(first, last, strict=True)])
