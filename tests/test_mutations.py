@@ -182,6 +182,28 @@ def test_mechanisms_take_the_lower_end(module):
         assert not kept
 
 
+# --- directions of all other roundings: with balls of few digits less is proven, or nothing
+
+
+@pytest.mark.parametrize(
+    ("name", "digits"),
+    [(name, "optdp.certificates.divergence.BITS") for name in ("notion kl squared", "notion rdp", "notion rdp squared")]
+    + [(name, "optdp.exact.enclosures.PRECISION") for name in (
+        "notion gdp", "notion gdp squared", "notion gdp huber", "ptt I", "ptt II", "composite A1B1", "piecewise abs",
+        "piecewise squared", "piecewise root", "piecewise threshold", "piecewise circle squared", "staircase eps=20",
+        "additive wide integers delta=0", "additive power 1.5", "additive sensitivity 2")]
+    + [("notion rdp steep", "optdp.certificates.peak.BITS"), ("vector cube", "optdp.certificates.cube.PRECISION"),
+       ("vector radial", "optdp.certificates.radial.PRECISION"), ("vector ball", "optdp.certificates.vector.PRECISION"),
+       ("metric circle", "optdp.certificates.metric_circle.PRECISION")],
+)  # fmt: skip
+def test_coarse_balls_prove_less(name, digits):
+    own = solution(name)
+    before = bound(own.certificate, own.problem)
+    with mock.patch(digits, 24):
+        after = bound(own.certificate, own.problem)
+    assert after is None or after < before
+
+
 # --- numbers that no file could hold: a certificate that is made by hand refuses them, or proves nothing false
 
 
