@@ -192,7 +192,10 @@ def test_mechanisms_take_the_lower_end(module):
         "notion gdp", "notion gdp squared", "notion gdp huber", "ptt I", "ptt II", "composite A1B1", "piecewise abs",
         "piecewise squared", "piecewise root", "piecewise threshold", "piecewise circle squared", "staircase eps=20",
         "additive wide integers delta=0", "additive power 1.5", "additive sensitivity 2")]
-    + [("notion rdp steep", "optdp.certificates.peak.BITS"), ("vector cube", "optdp.certificates.cube.PRECISION"),
+    + [(name, f"optdp.certificates.additive.{digits}") for name in ("additive squared", "notion gdp huber", "additive discrete")
+       for digits in ("RATIO", "SCALE")]
+    + [("notion gdp graded", "optdp.certificates.graded.RATIO"), ("notion rdp steep", "optdp.certificates.peak.BITS"),
+       ("vector cube", "optdp.certificates.cube.PRECISION"),
        ("vector radial", "optdp.certificates.radial.PRECISION"), ("vector ball", "optdp.certificates.vector.PRECISION"),
        ("metric circle", "optdp.certificates.metric_circle.PRECISION")],
 )  # fmt: skip
