@@ -388,6 +388,24 @@ def test_lattice_costs_lie_below_the_loss(q, n, x):
     assert np.interp(x * n, np.arange(last + 1), costs) <= x**q + 1e-12 * (1 + x**q)
 
 
+@pytest.mark.parametrize("q", [1, 2])
+@pytest.mark.parametrize(("sensitivity", "n"), [(3, 2), (5, 2), (5, 4), (7, 3), (8, 7), (12, 5)])
+def test_lattice_costs_that_no_integers_hit_are_worth_their_loss_on_average(sensitivity, n, q):
+    """E B(x + U) <= |x|^q at the integers x, U uniform within 1/2, B the broken line of costs; |x| loses nothing at 0."""
+    costs = lattice_costs(Power(q), float(sensitivity), n, 6 * n, discrete=True)
+    cost, step = [Fraction(int(c), 2**110) * sensitivity**q for c in costs], Fraction(sensitivity, n)
+
+    def line(y):
+        a = min(math.floor(abs(y) / step), 6 * n - 1)
+        return cost[a] + (cost[a + 1] - cost[a]) * (abs(y) / step - a)
+
+    for x in range(4 * sensitivity):
+        ends = [x - Fraction(1, 2), *(k * step for k in range(6 * n) if abs(k * step - x) < 0.5), x + Fraction(1, 2)]
+        mean = sum((b - a) * (line(a) + line(b)) / 2 for a, b in itertools.pairwise(ends))
+        assert mean <= x**q
+        assert x or q == 2 or mean > -Fraction(1, 2**100)
+
+
 @settings(max_examples=60, deadline=None)
 @given(eps=st.floats(0.01, 4.0), delta=st.floats(1e-9, 0.6), q=st.sampled_from([1, 2]))
 def test_the_papers_dual_point_has_the_papers_value(eps, delta, q):

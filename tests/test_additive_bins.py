@@ -8,6 +8,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from flint import ctx
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.integrate import quad
@@ -15,6 +16,7 @@ from scipy.optimize import brentq, linprog
 from scipy.sparse import csr_matrix
 
 import optdp
+from optdp.certificates.additive import SCALE, lattice_costs
 from optdp.certificates.base import Refusal
 from optdp.certificates.divergence import DivergenceCertificate
 from optdp.mechanisms.additive import AdditiveMechanism
@@ -271,6 +273,81 @@ def test_no_certificate_proves_more_than_the_optimum(n, lam, falls, fall, level,
     except Refusal:
         return
     assert proven <= best(privacy, limit) * (1 + 1e-9)
+
+
+def written_out(made: DivergenceCertificate, privacy, costs):
+    """(the least bracket up to K, or K + n, the least of all, the least R/sigma), pair by pair as the module says."""
+    n, k, bins = made.n, len(made.reference) - 1, made.rounding == "bins"
+    w = list(made.reference)
+    while made.fall and len(w) < len(costs):
+        w.append(w[-n] * made.fall)
+
+    def support(rho):
+        if isinstance(privacy, optdp.KL):
+            return (math.log(rho) + 1) / privacy.bound, -rho / privacy.bound
+        power = math.exp((privacy.alpha - 1) * (math.log(rho) - privacy.bound))
+        return privacy.alpha * power, (1 - privacy.alpha) * power * rho
+
+    def distance(i):
+        return i if i >= 0 else -i - bins
+
+    sigma, last, far = w[k - n] / w[k], made.multipliers[-1], len(costs) - 1
+    others = sum(2 * lam * sum(support(1.0)) for lam in made.multipliers[:-1])
+    others += last * (support(sigma)[0] + sum(support(1 / sigma)))
+
+    def outwards(a):
+        worth = (2 * (costs[a + n] - made.level) + others) / last  # -B(R), which grows with R
+        found = lambda log: -support(math.exp(log))[1] - worth  # noqa: E731
+        return math.exp(brentq(found, -60, 60, xtol=1e-14)) if worth > -support(math.exp(-60))[1] else 0.0
+
+    put, steepest = [0.0] * len(costs), math.inf
+    for s, lam in enumerate(made.multipliers, 1):
+        for i in range(-far - bins, far - s + 1):
+            here, there = distance(i), distance(i + s)
+            if made.fall or max(here, there) <= k:
+                rho = w[here] / w[there]
+            elif s < n:
+                rho = 1.0
+            elif there < here:
+                rho = 1 / sigma
+            else:
+                rho = outwards(here)
+                steepest = min(steepest, rho / sigma)
+                rho = rho or 1.0
+            a, b = support(rho)
+            put[here] += lam * a
+            put[there] += lam * b
+    put[0] *= 1 if bins else 2
+    brackets = [c + p / 2 for c, p in zip(costs, put, strict=True)][: far - n + 1]
+    return min(brackets[: k + 1 + n * (made.fall > 0)]), min(brackets), steepest
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    n=st.integers(1, 3),
+    lam=st.lists(st.floats(0.001, 3.0), min_size=3, max_size=3),
+    falls=st.lists(st.floats(0.05, 1.2), min_size=4, max_size=8),
+    tail=st.one_of(st.floats(0.02, 0.95), st.floats(0.0, 1.5).map(lambda level: -level)),
+    loss=st.sampled_from([optdp.Threshold(1.0), optdp.Power(1), optdp.Power(2)]),
+    rounding=st.sampled_from(["bins", "nodes"]),
+    notion=st.sampled_from([optdp.KL(0.5), optdp.KL(2.0), optdp.RDP(2.0, 0.5), optdp.RDP(7.0, 0.5)]),
+)
+def test_the_divergence_bound_is_what_its_module_says_pair_by_pair(n, lam, falls, tail, loss, rounding, notion):
+    """Also far beyond the reference, where the certificate does not look; refused where some R is below sigma."""
+    reference = tuple(np.cumprod([1.0, *falls]).tolist())
+    made = DivergenceCertificate(n, tuple(lam[:n]), reference, max(-tail, 0.0), rounding, max(tail, 0.0))
+    costs = lattice_costs(loss, 1.0, n, len(reference) + 6 * n, rounding=rounding) / 2**SCALE
+    near, every, steepest = written_out(made, notion, costs.astype(float).tolist())
+    problem = optdp.Problem(notion, LINE, optdp.WorstCase(loss), optdp.Additive())
+    try:
+        with ctx.workprec(96):
+            proven = float(made._ball(problem)) + sum(made.multipliers)
+    except Refusal:
+        assert steepest < 1 + 1e-9
+        return
+    assert steepest > 1 - 1e-9
+    assert proven == pytest.approx(near if made.fall else min(near, made.level), rel=1e-9, abs=1e-9)
+    assert every > proven - 1e-9 * (1 + abs(proven))
 
 
 def test_the_best_certificate_is_that_of_the_closed_form_and_changes_of_it_prove_less():

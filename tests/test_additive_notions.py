@@ -273,7 +273,7 @@ def test_only_distances_between_ends_of_runs_decide():
     assert noise.kl() == pytest.approx(float(worst), rel=1e-12)
 
 
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(data=st.data())
 def test_the_bound_on_a_mesh_is_that_of_a_lattice_with_the_same_multipliers(data):
     """Written out shift by shift, from the definition, in fractions: the same or a little above what the certificate proves."""
@@ -314,7 +314,12 @@ def test_the_certificate_on_a_mesh_refuses_what_it_cannot_prove():
     assert GradedCertificate(6, (0, 1, 8), (test,)).bound(line).value == 0.0
     for certificate, problem in (
         (GradedCertificate(6, (0, 1, 8), (test,)), whole),
-        (GradedCertificate(6, (1, 8), (test,)), line),
+        (GradedCertificate(6, (1, 8), (Test(6, 1, (2,), 0.5, 0.1),)), line),
+        (GradedCertificate(6, (0, 8, 1), (test,)), line),
+        (
+            GradedCertificate(6, (0, 1, 8), (Test(6, 1, (-5, -4, 0, 3), 0.5, 0.1),)),
+            line,
+        ),  # slices that meet: 2 at some nodes
         (GradedCertificate(6, (0, 1, 8), (Test(6, 2, (4,), 0.5, 0.1),)), line),  # a shift beyond the sensitivity
         (GradedCertificate(6, (0, 1, 8), (Test(6, 1, (4, 3), 0.5, 0.1),)), line),
         (GradedCertificate(6, (0, 1, 8), (Test(6, 1, (4,), 0.5, -0.1),)), line),

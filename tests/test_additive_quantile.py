@@ -7,7 +7,6 @@ import math
 from dataclasses import replace
 from itertools import pairwise
 from statistics import NormalDist
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -18,7 +17,7 @@ from scipy.sparse import csr_matrix
 
 import optdp
 from optdp.certificates.additive import AdditiveCertificate
-from optdp.certificates.base import Bound, Refusal
+from optdp.certificates.base import Bound, Certificate, Refusal
 from optdp.certificates.quantile import QuantileCertificate
 from optdp.mechanisms.additive import AdditiveMechanism
 from optdp.mechanisms.baselines import noise
@@ -196,8 +195,11 @@ def test_a_probability_that_is_just_reached_proves_nothing():
     problem = optdp.Problem(optdp.ApproxDP(1.0, 0.1), optdp.Line(), optdp.Quantile(0.75), optdp.Additive())
 
     def proven(probability):
-        proof = SimpleNamespace(bound=lambda other: Bound(probability, "known"))
-        return QuantileCertificate(0.5, proof).bound(problem).value
+        class Known(Certificate):
+            def bound(self, other):
+                return Bound(probability, "known")
+
+        return QuantileCertificate(0.5, Known()).bound(problem).value
 
     with pytest.raises(Refusal, match="is not above"):
         proven(0.25)

@@ -8,17 +8,23 @@ import subprocess
 import sys
 import time
 from dataclasses import replace
+from fractions import Fraction
 from functools import cache
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import optdp
 from optdp import checker
+from optdp.certificates.additive import AdditiveCertificate, Multiplier
 from optdp.certificates.base import Refusal
 from optdp.certificates.kernel import KernelCertificate
 from optdp.exact import work
 from optdp.exact.fields import FieldError
+from optdp.mechanisms.staircase import LatticeStaircase
 from tests.solutions import MAKE, solution
 
 #: Solutions of the kinds of problems that the checker knows, and those whose loss or guarantee it does not (docs/format.md).
@@ -252,6 +258,7 @@ FORGERIES = [
     ("lip ldp", {"problem.objective.prior.left_out": [0], "mechanism.prior.left_out": [0]}),
     ("additive integers of 7", {"problem.privacy.delta": "1/" + "9" * 1000}),
     ("staircase eps=20", {"certificate.type": "integer-staircase"}), ("lip ldp chord", {"certificate.nu.0": 0.3}),
+    ("lip sum", {"problem.family": {"type": "additive"}}), ("finite ordered", {"problem.family": {"type": "additive"}}),
 ]  # fmt: skip
 
 
@@ -364,6 +371,56 @@ def test_it_finds_the_same_bound_for_rays(slope, limits):
     for claim in (bound, bound * (1 + 1e-12)):
         data = replace(own, problem=problem, certificate=proof, lower_bound=claim).to_dict()
         assert checked(data)[0] == int(claim > bound)
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    st.sampled_from([(1.0, 3, "nodes"), (2.5, 4, "nodes"), (1.0, 2, "bins"), (4.0, 4, None), (4.0, 2, None), (7.0, 3, None),
+                     (5.0, 4, None), (6.0, 1, "whole bins")]),
+    st.sampled_from(["abs", "squared"]), st.sampled_from([0.0, 0.25, 1.5]), st.floats(0.01, 0.3),
+    st.lists(st.tuples(st.floats(0, 1), st.integers(-9, 5), st.lists(st.floats(0, 1), max_size=5), st.floats(0, 1)), min_size=1),
+)  # fmt: skip
+def test_it_finds_the_same_bound_for_any_multipliers_of_noise(lattice, loss, eps, delta, rows):
+    """On the line and on integers, where cells divide the sensitivity and where they do not."""
+    width, n, kind = lattice
+    multipliers = tuple(
+        Multiplier(s, weight, first, tuple(weight * v for v in shares), weight * rest)
+        for s, (weight, first, shares, rest) in zip(range(1, n + 1), rows, strict=False)
+    )
+    proof = AdditiveCertificate(n, "bins" if kind and "bins" in kind else "nodes", multipliers)
+    line = kind in ("nodes", "bins")
+    problem = optdp.Problem(
+        optdp.ApproxDP(eps, delta, width), optdp.Line() if line else optdp.Integers(), loss, optdp.Additive()
+    )
+    checker.LEFT[:] = checker.LIMIT, 1
+    p, c = checker.read(problem.to_dict(), "problem"), checker.read(proof.to_dict(), "certificate")
+    p.q = int(p.objective.loss.exponent)
+    ours = proof.exact_bound(problem) * int(2 * width) ** p.q / 2**p.q
+    assert abs(checker.lattice_bound(p, c, line) - ours) < 2.0**-60
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    st.floats(0.06, 20.0), st.floats(0.001, 1.0), st.one_of(st.just(0.0), st.floats(0.05, 0.9), st.floats(0.9, 12.0)),
+    st.integers(0, 2**61), st.sampled_from([1.0, 0.3]), st.sampled_from([1, 2]),
+)  # fmt: skip
+def test_it_finds_the_same_guarantee_of_staircases(eps, share, end, atom, sensitivity, q):
+    """Also of those that are cut off within the first sensitivity: the least delta to a hair, and what is attained."""
+    whole = LatticeStaircase.private(eps, sensitivity, share=share)
+    try:
+        own = replace(whole, cut=int(end * whole.period), atom=atom)
+    except ValueError:  # hardly anything is left
+        return
+    m, ratio = checker.read(own.to_dict() | {"mechanism": "LatticeStaircase"}, "mechanism"), 1 / own.fall
+    for delta in (own.least_delta, own.least_delta * (1 - Fraction(1, 2**60))):
+        p = SimpleNamespace(privacy=SimpleNamespace(eps=SimpleNamespace(low=ratio), delta=delta), q=q)
+        try:
+            value = checker.steps_value(p, m)
+        except checker.Answer:
+            assert 0 < delta < own.least_delta
+        else:
+            assert delta in (0, own.least_delta)
+            assert float(value) == pytest.approx(own.enclose(optdp.WorstCase(optdp.Power(q)))[1], rel=1e-9)
 
 
 @pytest.mark.parametrize("name", KNOWN)

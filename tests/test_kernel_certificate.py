@@ -226,9 +226,13 @@ def test_perturbed_multipliers_are_refused_or_prove_no_more_than_is_true(name):
         size = len(part[0]) if isinstance(part[0], tuple) else len(part)
         for where in (None, int(rng.integers(size))):
             for factor in (0.5, 1.02, 100.0):
-                found = proven(replace(own.certificate, **{field: scaled(part, factor, where)}), own.problem)
-                assert found is None or found <= own.value, (field, where, factor)
                 tried += 1
+                try:
+                    made = replace(own.certificate, **{field: scaled(part, factor, where)})
+                except ValueError:  # beyond the domain
+                    continue
+                found = proven(made, own.problem)
+                assert found is None or found <= own.value, (field, where, factor)
     assert tried >= 12
 
 
@@ -344,7 +348,7 @@ def test_multipliers_that_are_none_are_refused(name):
         {"point_centres": (0.0,) * (len(c.points) + 1)},
         {"densities": (), "reaches": (), "centres": (), "weights": tuple(0.0 for _ in c.weights)},
     ):
-        with pytest.raises(Refusal, match="kernel certificate proves nothing here"):
+        with pytest.raises(ValueError, match=r"kernel certificate proves nothing here|are not allowed: they must be"):
             replace(c, **change).bound(own.problem)
 
 
@@ -481,7 +485,7 @@ def test_a_proof_takes_bounded_work():
     )
     assert made.bound(interval(30.0, "squared")).value >= 0
     many = (0.5,) * 5000
-    with pytest.raises(Refusal, match="at most 4096 points"):
+    with pytest.raises(ValueError, match="0 to 4096 finite numbers"):
         KernelCertificate(points=many, weights=many, point_reaches=many).bound(interval())
     for eps in (31.0, 1e308, optdp.log(10**200)):
         with pytest.raises(Refusal, match="at most 30"):

@@ -5,7 +5,8 @@ the enclosure is widened to a share of 10^-4. A certificate must then prove less
 mechanism must be more private than before. With the two ends exchanged in one module (the mutation) both fail.
 """
 
-from dataclasses import replace
+import math
+from dataclasses import fields, is_dataclass, replace
 from fractions import Fraction
 from types import SimpleNamespace
 from unittest import mock
@@ -179,6 +180,76 @@ def test_mechanisms_take_the_lower_end(module):
         except (ValueError, ArithmeticError, RuntimeError, AssertionError):
             kept = False  # it does not even come about
         assert not kept
+
+
+# --- directions of all other roundings: with balls of few digits less is proven, or nothing
+
+
+@pytest.mark.parametrize(
+    ("name", "digits"),
+    [(name, "optdp.certificates.divergence.BITS") for name in ("notion kl squared", "notion rdp", "notion rdp squared")]
+    + [(name, "optdp.exact.enclosures.PRECISION") for name in (
+        "notion gdp", "notion gdp squared", "notion gdp huber", "ptt I", "ptt II", "composite A1B1", "piecewise abs",
+        "piecewise squared", "piecewise root", "piecewise threshold", "piecewise circle squared", "staircase eps=20",
+        "additive wide integers delta=0", "additive power 1.5", "additive sensitivity 2")]
+    + [(name, f"optdp.certificates.additive.{digits}") for name in ("additive squared", "notion gdp huber", "additive discrete")
+       for digits in ("RATIO", "SCALE")]
+    + [("notion gdp graded", "optdp.certificates.graded.RATIO"), ("notion rdp steep", "optdp.certificates.peak.BITS"),
+       ("vector cube", "optdp.certificates.cube.PRECISION"),
+       ("vector radial", "optdp.certificates.radial.PRECISION"), ("vector ball", "optdp.certificates.vector.PRECISION"),
+       ("metric circle", "optdp.certificates.metric_circle.PRECISION")],
+)  # fmt: skip
+def test_coarse_balls_prove_less(name, digits):
+    own = solution(name)
+    before = bound(own.certificate, own.problem)
+    with mock.patch(digits, 24):
+        after = bound(own.certificate, own.problem)
+    assert after is None or after < before
+
+
+# --- numbers that no file could hold: a certificate that is made by hand refuses them, or proves nothing false
+
+
+def places(value, path=()):
+    """Where numbers are in a certificate; of tuples at both ends and in the middle."""
+    if isinstance(value, float | int):
+        yield path
+    elif isinstance(value, tuple):
+        for i in sorted({0, len(value) // 2, len(value) - 1} if value else ()):
+            yield from places(value[i], (*path, i))
+    elif is_dataclass(value):
+        for part in fields(value):
+            yield from places(getattr(value, part.name), (*path, part.name))
+
+
+def put(value, path, change):
+    """`value` with another number at a place."""
+    if not path:
+        return change(value)
+    if isinstance(value, tuple):
+        return (*value[: path[0]], put(value[path[0]], path[1:], change), *value[path[0] + 1 :])
+    return replace(value, **{path[0]: put(getattr(value, path[0]), path[1:], change)})
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["notion kl", "notion rdp squared", "notion gdp graded", "notion gdp lattice", "additive squared", "finite ordered",
+     "metric points", "metric line", "plane", "vector radial", "vector cube", "lip sum", "kernel unbiased"],
+)  # fmt: skip
+def test_numbers_made_by_hand_prove_nothing_false(name):
+    own = solution(name)
+    for path in places(own.certificate):
+        for change in (
+            lambda v: -v,
+            lambda v: -1 - v,
+            lambda v: 2 * v,
+            lambda v: v * math.inf if type(v) is float else v,
+        ):
+            try:
+                proven = put(own.certificate, path, change).bound(own.problem).value
+            except (ValueError, TypeError):
+                continue
+            assert proven <= own.value, path
 
 
 # --- multipliers near the least floats: rationals hold them, products of floats do not

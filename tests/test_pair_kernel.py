@@ -128,6 +128,17 @@ def test_averages_are_below_worst_cases_and_agree_with_quadrature():
     assert other[1] >= average.lower_bound
 
 
+@pytest.mark.parametrize("prior", ["uniform", optdp.Density((2, 5), (("-4/9", "2/9"),))])
+def test_cells_of_a_density_have_its_masses_and_pay_for_their_width(prior):
+    """On [2, 5]: each input stands for its cell, whose mean distance from it costs as much as losses may change on the way."""
+    problem = optdp.Problem(optdp.LDP(1.0), (2, 5), optdp.Average(TILTED, prior))
+    dual = Dual.of(PairCertificate((2.0, 5.0), (), (0.0, 0.0), 7), problem)
+    share = (np.arange(70_000) + 0.5) / 70_000
+    mass, cell, x = (1.0 if prior == "uniform" else 2 * share) / share.size, (7 * share).astype(int), 2 + 3 * share
+    assert dual.weights == pytest.approx(np.bincount(cell, np.broadcast_to(mass, share.shape)), rel=1e-6)
+    assert float(dual.lost) == pytest.approx(TILTED.rates[0] * (mass * np.abs(x - dual.inputs[cell])).sum(), rel=1e-6)
+
+
 @settings(max_examples=8, deadline=None)
 @given(
     st.lists(st.tuples(st.floats(0, 1), st.floats(0, 1), st.floats(0.1, 3)), min_size=1, max_size=4), st.floats(0.05, 4),
@@ -173,6 +184,14 @@ def test_no_output_has_a_price_below_the_proven_one(rows, eps, loss):
     r = loss.of(np.array(points)[:, None], y) - np.array(thresholds)[:, None]
     prices = np.array(weights) @ (r + np.expm1(eps) * np.minimum(r, 0))
     assert prices.min() >= proven - 1e-12 * np.exp(eps)
+
+
+@given(st.lists(st.floats(-1e16, 1e16), min_size=2, max_size=2, unique=True).map(sorted), st.booleans())
+def test_cells_reach_from_their_middles_to_both_ends(ends, near):
+    """Also where there are few floats between the ends, or none."""
+    low, high = (ends[0], float(np.nextafter(ends[0], np.inf))) if near else ends
+    (middle,), (reach,) = pair.middles(np.array([low]), np.array([high]))
+    assert Fraction(reach) >= max(Fraction(middle) - Fraction(low), Fraction(high) - Fraction(middle))
 
 
 def test_an_alphabet_of_numbers_is_a_matrix():
@@ -296,7 +315,7 @@ def test_the_certificate_refuses_what_it_cannot_prove(found):
         {"weights": (0.0,) * count}, {"weights": (1.0,)}, {"weights": (np.inf,) * count}, {"thresholds": (-1.0,) * count},
         {"thresholds": (np.nan,) * count}, {"points": found.certificate.points[::-1]},
     ):  # fmt: skip
-        with pytest.raises(Refusal):
+        with pytest.raises(ValueError):
             replace(found.certificate, **wrong).bound(problem)
     assert replace(found.certificate, thresholds=(1e150,) * count).bound(problem).value == 0
     # Fewer mechanisms: the bound holds.

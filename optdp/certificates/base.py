@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Annotated, NoReturn, Self
 
 from optdp.exact import Fields, Tagged, Within, show
+from optdp.exact.fields import settle, whole
 from optdp.problem import Problem
 
 #: Where certificates are defined: a file's "type" is looked up among these before anything else is imported.
@@ -37,6 +38,9 @@ class Certificate(Tagged, root=True):
     No certificate imports a solver or a mechanism, and none trusts a float: there is nothing to forge, because a changed
     problem must be proven from the same multipliers.
     """
+
+    def __post_init__(self) -> None:
+        settle(self, whole)
 
     def bound(self, problem: Problem) -> Bound:
         """The lower bound that these multipliers prove for `problem`.

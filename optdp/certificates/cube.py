@@ -59,8 +59,8 @@ class CubeCertificate(Certificate):
             self._refuse("it is for unbiased mechanisms on the cube [-1, 1]^d")
         if not isinstance(objective, WorstCase) or objective.loss.exponent != 2:
             self._refuse("it is for the worst case of the squared error")
-        if len(self.slopes) != len(self.weights) or min(self.weights, default=0) < 0 or not self.gain > 0:
-            self._refuse("there must be one multiplier >= 0 for each inequality, and a gain > 0")
+        if len(self.slopes) != len(self.weights) or not self.gain > 0:
+            self._refuse("there must be one multiplier for each inequality, and a gain > 0")
         d = domain.dimension
         with ctx.workprec(PRECISION):
             total = arb(self.constant) + arb(self.square) + arb(self.fourth) * (3 - 2 / arb(d))

@@ -32,9 +32,8 @@ class Weighted(Certificate):
     def _weights(self, objective: WorstCase | Average, domain: Alphabet) -> list[Fraction]:
         """The exact weight of each symbol."""
         if isinstance(objective, WorstCase):
-            sound = len(self.weights) == len(domain) and all(0 <= w <= LARGEST for w in self.weights)
-            if not sound or not sum(self.weights) > 0:
-                self._refuse("a worst case needs a weight >= 0 for each symbol, not all of them 0")
+            if len(self.weights) != len(domain) or not sum(self.weights) > 0:
+                self._refuse("a worst case needs a weight for each symbol, not all of them 0")
             return [Fraction(w) for w in self.weights]
         if self.weights:
             self._refuse("it is for a worst case: for an average, the problem's own prior gives the weights")
@@ -70,8 +69,8 @@ class FiniteCertificate(Weighted):
         count = len(domain)
         if count * len(objective.loss.rows[0]) > ENTRIES:
             self._refuse(f"the loss matrix has more than {ENTRIES} entries")
-        if len(self.masses) != count or not all(abs(v) <= LARGEST for v in self.masses):
-            self._refuse(f"it must have a mass between -{LARGEST:g} and {LARGEST:g} for each of the {count} symbols")
+        if len(self.masses) != count:
+            self._refuse(f"it must have a mass for each of the {count} symbols")
         lam, growth = self._weights(objective, domain), enclosures.exp_above(privacy.eps) - 1
         size = max(map(work.words, objective.loss.rows)) + work.words(self.masses) + work.words(lam)
         work.count(

@@ -125,11 +125,11 @@ class KernelCertificate(Certificate):
 
     def _validate(self) -> None:
         """Refuse what no proof should be run on."""
-        inside = all(not isinstance(x, Log) and 0 <= x <= 1 for x in (*self.mesh, *self.points))
+        inside = all(not isinstance(x, Log) and 0 <= x <= 1 for x in self.points)
         if any(a >= b for a, b in pairwise(self.mesh)) or not inside:
-            self._refuse("the mesh must increase within [0, 1], and points must lie there")
+            self._refuse("the mesh must increase, and points must lie within [0, 1]")
         layers = (self.densities, self.reaches, *((self.centres,) if self.centres else ()))
-        if {len(t) for t in layers} != {len(self.densities)} or len(self.densities) > LAYERS or len(self.mesh) > NODES:
+        if {len(t) for t in layers} != {len(self.densities)} or len(self.densities) > LAYERS:
             self._refuse(f"there must be at most {LAYERS} layers, each with a density and a reach")
         if any(len(row) != len(self.mesh) for table in layers for row in table) or (
             self.densities and len(self.mesh) < 2
@@ -140,16 +140,11 @@ class KernelCertificate(Certificate):
             len(self.points),
         ):
             self._refuse("centres must be given everywhere or nowhere")
-        if not len(self.points) == len(self.weights) == len(self.point_reaches) <= ATOMS:
-            self._refuse(f"there must be at most {ATOMS} points, each with a weight and a reach")
-        positive = (
-            *(v for table in (self.densities, self.reaches) for row in table for v in row),
-            *self.weights,
-            *self.point_reaches,
-        )
-        if not all(0 <= v <= LARGEST for v in positive) or not all(
-            abs(v) <= LARGEST for row in (*self.centres, self.point_centres, *self.rays) for v in row
-        ):
+        if not len(self.points) == len(self.weights) == len(self.point_reaches):
+            self._refuse("each point must have a weight and a reach")
+        positive = (v for table in (self.densities, self.reaches) for row in table for v in row)
+        signed = (v for row in (*self.centres, *self.rays) for v in row)
+        if not all(0 <= v <= LARGEST for v in positive) or not all(abs(v) <= LARGEST for v in signed):
             self._refuse(f"multipliers must lie between 0 and {LARGEST:g}")
         if len(self.rays) > RAYS or any(len(ray) != 2 for ray in self.rays):
             self._refuse(f"there must be at most {RAYS} rays, each with a slope and a bend")

@@ -58,10 +58,8 @@ class MetricCertificate(Weighted):
         flows = np.array(self.flows, dtype=float)
         if not y.size == i.size == j.size == flows.size:
             self._refuse("it must have an output, two symbols and a multiplier for each inequality")
-        if y.size and (min(y.min(), i.min(), j.min()) < 0 or y.max() >= m or max(i.max(), j.max()) >= n):
+        if y.size and (y.max() >= m or max(i.max(), j.max()) >= n):
             self._refuse("it is about outputs or symbols that there are not")
-        if not (np.isfinite(flows) & (flows >= 0) & (flows <= LARGEST)).all():
-            self._refuse(f"multipliers must be numbers in [0, {LARGEST:g}]")
         lam = self._weights(objective, domain)
         size = max(map(work.words, objective.loss.rows)) + work.words(self.flows) + work.words(lam) + 20
         work.count((losses.size + 4 * y.size) * (1 + 2 * work.product(size)))

@@ -80,15 +80,10 @@ class RadialCertificate(Certificate):
             )
         if not isinstance(objective, WorstCase) or objective.loss.exponent != 2:
             self._refuse("it is for the worst case of the squared error")
-        if not 1 <= len(self.norms) == len(self.weights) == len(self.slopes) == len(self.levels) <= NORMS:
-            self._refuse(f"there must be at most {NORMS} norms, each with a weight, a slope and a level")
-        positive = (*self.norms, *self.weights, *self.slopes)
-        if not all(0 <= v <= LARGEST for v in positive) or not all(abs(v) <= LARGEST for v in self.levels):
-            self._refuse(f"numbers must lie between 0 and {LARGEST:g}, levels between {-LARGEST:g} and {LARGEST:g}")
+        if not len(self.norms) == len(self.weights) == len(self.slopes) == len(self.levels):
+            self._refuse("each norm must have a weight, a slope and a level")
         if any(0 < v < LEAST for v in self.slopes):
             self._refuse(f"slopes must be 0 or at least {LEAST:g}")
-        if max(self.norms) > 1:
-            self._refuse("norms must be at most 1")
         # A common factor of the weights changes nothing, and any of them may be 0: so floats have room for what is left.
         power = -math.frexp(max(self.weights))[1]
         weights = (math.ldexp(w, power) for w in self.weights)

@@ -23,7 +23,7 @@ from typing import NamedTuple
 from flint import arb, arb_poly, fmpq
 
 from optdp.exact import work
-from optdp.exact.polynomial import bernstein, halves
+from optdp.exact.polynomial import bernstein, halves, moved
 
 #: Bits of the balls, at least: functions of size 1 are told from 0 at 1e-50, after cancellations by e^30 squared.
 BITS = 320
@@ -132,8 +132,8 @@ class Branches:
         left, right = bisect_left(self.knots, 0), bisect_right(self.knots, 0)
         low, high = [k + by for k in self.knots[:left]], [k - by for k in self.knots[right:]]
         before, after = (
-            [_moved(row, -by) for row in self.rows[: left + 1]],
-            [_moved(row, by) for row in self.rows[right:]],
+            [tuple(moved(row, -by)) for row in self.rows[: left + 1]],
+            [tuple(moved(row, by)) for row in self.rows[right:]],
         )
         if by < 0:
             least = min(horner(self.rows[left], Fraction(0)), horner(self.rows[right], Fraction(0)))
@@ -144,16 +144,6 @@ class Branches:
             high, after = high[1:], after[1:]
         more = abs(after[0][0] - before[-1][0])  # between -by and by the other side counts
         return Branches((*low, Fraction(0), *high), tuple((row[0] + more, *row[1:]) for row in (*before, *after)))
-
-
-def _moved(row: Sequence[Fraction], by: Fraction) -> tuple[Fraction, ...]:
-    """The coefficients of sum_k row[k] (u + by)^k."""
-    work.count(len(row) ** 2 * work.rational(work.words(row) + len(row) * work.words([by])))
-    out = list(row)
-    for i in range(len(out) - 1):
-        for k in range(len(out) - 2, i - 1, -1):
-            out[k] += by * out[k + 1]
-    return tuple(out)
 
 
 def exact(number: float | Fraction) -> fmpq:
