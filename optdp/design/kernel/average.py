@@ -54,7 +54,7 @@ def solve(
     """The best thresholds on the mesh, and their reaches: from those of the floor, or (better) from reaches that are known
     already, on; without a floor ones that are good.
 
-    g is looked at between the `marks` and the ends of windows. Where the loss jumps, thresholds are good enough that prove `goal`.
+    g is looked at between the `marks` and the ends of windows. Where the loss jumps, what proves `goal` is good enough.
     """
     a, b = task.cost.slopes
     starts = [np.full(mesh.size, f * task.width / (b - a)) for f in FIRST]
