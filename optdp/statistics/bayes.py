@@ -2,7 +2,7 @@
 
 Private outputs say much about some linear functions of the probabilities and nearly nothing about others, so that samplers which
 make up the inputs hardly move. Slice sampling along lines is as fast whatever is known: along random directions, as far as the
-outputs allow each, and between one probability and all others, where the prior is a beta distribution, which may be infinite at 0.
+outputs allow each, and between one probability and all others, where the prior is a beta distribution and may be infinite at 0.
 """
 
 from __future__ import annotations
@@ -129,7 +129,7 @@ def _slice(
 def _directions(
     matrix: np.ndarray, n: int, shares: np.ndarray, scale: np.ndarray, rng: np.random.Generator
 ) -> np.ndarray:
-    """Changes of random sets of probabilities that keep their sum, distributed as what n outputs and the scale of each leave open."""
+    """Changes of some probabilities that keep their sum, distributed as what n outputs and the scale of each leave open."""
     cells = matrix @ shares
     weights = np.where(cells > 0, n / np.where(cells > 0, cells, 1.0), 0.0)
     known, found = (matrix.T * weights) @ matrix + np.diag(scale**-2.0), np.zeros((DIRECTIONS, shares.size))
