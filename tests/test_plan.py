@@ -337,6 +337,16 @@ def test_entries_are_refused_by_their_place(split, column, bad, said):
     assert "130" not in str(caught.value) and "'z'" not in str(caught.value)
 
 
+def test_masked_entries_are_missing(split):
+    """What lies under a mask of numpy is no entry, whatever it is."""
+    table = {name: np.array(values[:5]) for name, values in TABLE.items()}
+    table["age"] = np.ma.masked_array(table["age"], mask=[0, 0, 1, 0, 0])
+    with pytest.raises(ValueError, match="column 'age', row 3: it is missing"):
+        split.randomize(table)
+    table["age"].mask = False
+    assert len(split.randomize(table)["age"]) == 5
+
+
 def test_unknown_columns_are_refused(split):
     with pytest.raises(ValueError, match=r"a column \(number 4 of 4\) that the plan does not know") as caught:
         split.randomize({**TABLE, "Smith": np.full(N, "x")})
