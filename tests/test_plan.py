@@ -611,6 +611,7 @@ def test_errors_of_columns_name_the_argument_and_no_entry():
         (lambda: optdp.Category("ab").encode(np.array(["a", {}], dtype=object), "a"), "column 'a', row 2: it is none"),
         (lambda: optdp.Category("ab").encode([["a"]], "a"), "column 'a' has shape"),
         (lambda: optdp.Ledger(3).add(optdp.plan({"a": optdp.Flag()}, 1.0), 5), "changed is a int"),
+        (lambda: optdp.Ledger(100), "limit = 100.0 is not allowed"),
         (lambda: optdp.plan({"a": optdp.Flag()}, 1.0).estimate({"a": ["1"]}, level=5), "level = 5"),
         (lambda: Answers(optdp.plan({"a": optdp.Flag()}, 1.0), {}, 5), "level = 5"),
         (lambda: optdp.plan({"a": optdp.Flag()}, 1.0).randomize({"a": [True]}, -1), "rng = -1"),
