@@ -267,7 +267,7 @@ def test_posteriors():
     assert np.allclose(draws.mean(axis=0), exact, atol=0.003)
     assert np.allclose(draws.var(axis=0), exact * (1 - exact) / 107, rtol=0.1)
     blind = bayes.posterior(np.full((2, 2), 0.5), np.array([50, 50]), np.array([2.0, 6.0]))
-    assert blind.mean(axis=0)[0] == pytest.approx(0.25, abs=0.05)
+    assert blind.mean(axis=0)[0] == pytest.approx(0.25, abs=0.01)
     mechanism = response(3, 1.0)
     y = mechanism.randomize(np.random.default_rng(0).choice(3, 2000, p=[0.7, 0.2, 0.1]), 1)
     plain = optdp.estimate(mechanism, y, "frequencies")
@@ -282,6 +282,50 @@ def test_posteriors():
         assert np.shape(optdp.estimate(mechanism, y, what, q=q, prior="uniform").value) in ((), (3,))
     with pytest.raises(ValueError, match="positive probability for each of the 3"):
         optdp.estimate(mechanism, y, "frequencies", prior=[0.5, 0.5])
+
+
+@pytest.mark.parametrize(
+    ("eps", "n", "pseudo"),
+    [(0.05, 10**6, (1.0, 1.0)), (0.1, 10**4, (0.05, 1.95)), (1.0, 200, (0.05, 1.95)), (5.0, 10**6, (1e-3, 3.0))],
+)
+def test_posteriors_are_those_of_quadrature(eps, n, pseudo):
+    """Of one probability, over the quantiles of its prior: outputs that say little, and priors that are infinite at 0."""
+    right = math.exp(eps) / (1 + math.exp(eps))
+    matrix = np.array([[right, 1 - right], [1 - right, right]])
+    counts = np.random.default_rng(0).multinomial(n, matrix @ [0.02, 0.98])
+    points = beta.ppf((np.arange(20_000) + 0.5) / 20_000, *pseudo)
+    # Where the outputs are sure, between the quantiles of the prior: evenly spread points with the prior's density.
+    dense = np.linspace(0, 0.06, 20_001)[1:] if (eps, n) == (5.0, 10**6) else points
+    weight = np.log(np.stack([dense, 1 - dense], axis=1) @ matrix.T) @ counts
+    weight += beta.logpdf(dense, *pseudo) if dense is not points else 0.0
+    weight = np.exp(weight - weight.max()) / np.exp(weight - weight.max()).sum()
+    mean = weight @ dense
+    spread = math.sqrt(weight @ (dense - mean) ** 2)
+    drawn = bayes.posterior(matrix, counts, np.array(pseudo))[:, 0]
+    assert abs(drawn.mean() - mean) < 0.1 * spread and drawn.std() == pytest.approx(spread, rel=0.1)
+    cdf = np.array([weight[dense <= end].sum() for end in np.quantile(drawn, [0.1, 0.5, 0.9])])
+    assert np.allclose(cdf, [0.1, 0.5, 0.9], atol=0.03)
+
+
+def test_posteriors_keep_the_prior_of_what_is_not_seen():
+    """Of two inputs with the same outputs the shares of their sum have the prior's beta distribution, however many outputs."""
+    matrix, pseudo = np.array([[0.7, 0.7, 0.2], [0.3, 0.3, 0.8]]), np.array([1.0, 0.5, 2.0])
+    drawn = bayes.posterior(matrix, np.array([50_000, 50_000]), pseudo)
+    share = drawn[:, 0] / (drawn[:, 0] + drawn[:, 1])
+    places = np.quantile(share, [0.05, 0.25, 0.5, 0.75, 0.95])
+    assert np.allclose(beta.cdf(places, 1.0, 0.5), [0.05, 0.25, 0.5, 0.75, 0.95], atol=0.03)
+    assert np.allclose(drawn[:, :2].sum(axis=1), 0.6, atol=0.02)
+
+
+def test_credible_intervals_hold_populations_from_the_prior():
+    """On average over the prior they are calibrated, for many bins of which the outputs tell few apart."""
+    mechanism, rng, held = optdp.solve_kernel(1.0, unbiased=True).mechanism, np.random.default_rng(5), []
+    for _ in range(8):
+        shares = rng.dirichlet(np.ones(12))
+        outputs = mechanism.randomize((rng.choice(12, 20_000, p=shares) + rng.random(20_000)) / 12, rng)
+        low, high = optdp.estimate(mechanism, outputs, "histogram", bins=12, prior="uniform", level=0.8).interval
+        held += ((low <= shares) & (shares <= high)).tolist()
+    assert 0.65 < np.mean(held) < 0.93  # of 96, which belong together by the dozen
 
 
 @pytest.mark.parametrize(

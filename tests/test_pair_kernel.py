@@ -301,6 +301,28 @@ def test_mechanisms_and_certificates_are_saved_by_themselves(found, tmp_path):
             MixtureMechanism(optdp.Interval(0, 1), points, outputs, table)
 
 
+def test_what_can_be_made_can_be_saved():
+    """One point is a mechanism that ignores its input; a file has as many points as a mechanism may have."""
+    one = MixtureMechanism(
+        optdp.Interval(0, 1), (0.5,), (0.0, 1.0), Table(np.array([[TOTAL // 4, TOTAL - TOTAL // 4]]))
+    )
+    assert Mechanism.from_dict(one.to_dict()) == one and one.guarantee().eps.argument == 1
+    rows = np.tile(one.table.weights, (5000, 1))
+    with pytest.raises(ValueError, match="points"):
+        MixtureMechanism(optdp.Interval(0, 1), tuple(np.linspace(0, 1, 5000).tolist()), (0.0, 1.0), Table(rows))
+
+
+def test_averages_are_taken_within_the_domain():
+    """Roundings lead no node of the quadrature out of it, where mechanisms refuse inputs."""
+    rng, half = np.random.default_rng(0), TOTAL // 2
+    loss = optdp.PairLoss(lambda x, y: np.abs(y - x) * 1e9, "share", 1e9)
+    for _ in range(40):
+        points = np.sort(rng.uniform(0, 1e-9, 3))
+        table = Table(np.array([[half, TOTAL - half], [half // 2, TOTAL - half // 2], [half // 3, TOTAL - half // 3]]))
+        made = MixtureMechanism(optdp.Interval(0, 1e-9), tuple(points.tolist()), (0.0, 1e-9), table)
+        assert 0 < made.average_loss(loss) < 1
+
+
 def test_the_certificate_refuses_what_it_cannot_prove(found):
     problem = found.problem
     for other in (

@@ -337,6 +337,16 @@ def test_entries_are_refused_by_their_place(split, column, bad, said):
     assert "130" not in str(caught.value) and "'z'" not in str(caught.value)
 
 
+def test_masked_entries_are_missing(split):
+    """What lies under a mask of numpy is no entry, whatever it is."""
+    table = {name: np.array(values[:5]) for name, values in TABLE.items()}
+    table["age"] = np.ma.masked_array(table["age"], mask=[0, 0, 1, 0, 0])
+    with pytest.raises(ValueError, match="column 'age', row 3: it is missing"):
+        split.randomize(table)
+    table["age"].mask = False
+    assert len(split.randomize(table)["age"]) == 5
+
+
 def test_unknown_columns_are_refused(split):
     with pytest.raises(ValueError, match=r"a column \(number 4 of 4\) that the plan does not know") as caught:
         split.randomize({**TABLE, "Smith": np.full(N, "x")})
@@ -601,6 +611,7 @@ def test_errors_of_columns_name_the_argument_and_no_entry():
         (lambda: optdp.Category("ab").encode(np.array(["a", {}], dtype=object), "a"), "column 'a', row 2: it is none"),
         (lambda: optdp.Category("ab").encode([["a"]], "a"), "column 'a' has shape"),
         (lambda: optdp.Ledger(3).add(optdp.plan({"a": optdp.Flag()}, 1.0), 5), "changed is a int"),
+        (lambda: optdp.Ledger(100), "limit = 100.0 is not allowed"),
         (lambda: optdp.plan({"a": optdp.Flag()}, 1.0).estimate({"a": ["1"]}, level=5), "level = 5"),
         (lambda: Answers(optdp.plan({"a": optdp.Flag()}, 1.0), {}, 5), "level = 5"),
         (lambda: optdp.plan({"a": optdp.Flag()}, 1.0).randomize({"a": [True]}, -1), "rng = -1"),

@@ -131,6 +131,16 @@ def test_every_mechanism_draws_itself(name):
     assert len(axes.get_lines()) >= 2 and axes.get_xlabel() == "output y"
 
 
+@pytest.mark.parametrize("start", [1e9, -3e5])
+def test_inputs_that_are_near_are_told_apart(start):
+    """Curves have colours and names of their own where inputs agree in three digits."""
+    axes = optdp.solve_piecewise(1.0, domain=(start, start + 1)).mechanism.plot()
+    assert len({line.get_color() for line in axes.get_lines()}) == 3
+    assert [float(text.get_text()[4:]) - start for text in axes.get_legend().get_texts()] == pytest.approx(
+        [0, 0.3, 0.5]
+    )
+
+
 def test_a_solution_is_drawn_under_its_statement():
     solution = optdp.solve_piecewise(1.0, domain=(0, 60))
     axes = solution.plot()

@@ -899,6 +899,13 @@ def test_forged_multipliers_are_refused():
             good.bound(other)
 
 
+@pytest.mark.parametrize("given", [(0, None), (6, None), (3, 0), (3, 4), ("a", 1), (2, 1.5)])
+def test_signs_name_what_is_not_allowed(given):
+    name = "least" if given[1] not in (None, 1) else "k"
+    with pytest.raises((TypeError, ValueError), match=f"^{name} = "):
+        SignMechanism.private(1.0, optdp.Box.cube(5), *given)
+
+
 @pytest.mark.parametrize("d, k, least", [(1, 1, 1), (4, 1, 1), (4, 4, 3), (6, 3, 2)])
 def test_sign_vectors_by_enumeration(d, k, least):
     """Probabilities of the outputs at vertices, their mean, and samples against them."""

@@ -73,14 +73,14 @@ def epsilon(value: object, *, zero: bool = False, name: str = "eps") -> float:
     return real(name, value, low=0.0, high=MAX_EPS, open_low=not zero)
 
 
-def exact_epsilon(value: object, *, zero: bool = False, least: float = 0.0) -> Number:
+def exact_epsilon(value: object, *, zero: bool = False, least: float = 0.0, name: str = "eps") -> Number:
     """A privacy parameter in (0, 30] (or [0, 30], [least, 30]) as an exact number: a float, Fraction, decimal string or
     `optdp.log`.
     """
-    found = exact("eps", value, low=least, high=MAX_EPS, open_low=not (zero or least))
+    found = exact(name, value, low=least, high=MAX_EPS, open_low=not (zero or least))
     exactly_zero = found.argument == 1 if isinstance(found, Log) else found == 0
     if float(found) < FAINTEST_EPS and not (zero and exactly_zero):  # its float may be 0, or that of a negative number
-        raise ValueError(f"eps is not allowed: above 0 it must be at least {FAINTEST_EPS:g}")
+        raise ValueError(f"{name} is not allowed: above 0 it must be at least {FAINTEST_EPS:g}")
     return found
 
 

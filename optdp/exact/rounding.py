@@ -71,7 +71,7 @@ class Table:
     @classmethod
     def read(cls, fields: Fields, name: str = "weights") -> Table:
         """The inverse of `to_list`, from the field `name`. **Raises** FieldError, or ValueError if rows are no distributions."""
-        where, rows = f"{fields.where}.{name}", fields.entries(name, 2, ROWS)
+        where, rows = f"{fields.where}.{name}", fields.entries(name, 1, ROWS)
         columns = len(rows[0]) if isinstance(rows[0], list) else 0
         if len(rows) * columns > ENTRIES:
             raise FieldError(

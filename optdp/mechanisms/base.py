@@ -406,6 +406,7 @@ def quadrature(
 
     def cells(a: np.ndarray, b: np.ndarray, of: np.ndarray) -> np.ndarray:
         points = (a + b)[:, None] / 2 + (b - a)[:, None] / 2 * nodes
+        points = np.clip(points, a[:, None], b[:, None])  # roundings may lead out of the domain
         values = function(points.reshape(-1), np.repeat(inputs[of], nodes.size))
         return values.reshape(2, *points.shape) @ weights * (b - a) / 2
 

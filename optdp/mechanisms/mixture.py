@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from optdp.exact import Seed, Within, as_rng, enclosures, work
-from optdp.exact.rounding import Table
+from optdp.exact.rounding import COLUMNS, ROWS, Table
 from optdp.exact.sampling import LIMB, tossed
 from optdp.mechanisms.finite import TableMechanism
 from optdp.problem import Average, Interval, LossLike, Objective, Prior, WorstCase, places
@@ -34,8 +34,6 @@ CELLS = 2**16
 #: Shares of the way between two points are computed within this.
 ROUNDING = 2.0**-50
 
-Numbers = Annotated[tuple[float, ...], Within(least=1, most=20_000)]
-
 
 @dataclass(frozen=True, repr=False)
 class MixtureMechanism(TableMechanism):
@@ -47,8 +45,8 @@ class MixtureMechanism(TableMechanism):
     """
 
     domain: Interval
-    points: Numbers
-    outputs: Numbers
+    points: Annotated[tuple[float, ...], Within(least=1, most=ROWS)]
+    outputs: Annotated[tuple[float, ...], Within(least=1, most=COLUMNS)]
     table: Table = field(metadata={"saved": "weights"})
 
     def __post_init__(self) -> None:

@@ -59,9 +59,8 @@ class SignMechanism(UnbiasedVectors):
         eps = require.exact_epsilon(eps)
         if k is None:
             k, least = best_signs(float(eps), domain.dimension or 0)
-        elif least is None:
-            least = threshold(float(eps), k)[1]
-        assert least is not None
+        k = require.integer("k", k, low=1, high=domain.dimension)
+        least = require.integer("least", threshold(float(eps), k)[1] if least is None else least, low=1, high=k)
         with ctx.workprec(PRECISION):
             inside = share(k, least)
             coins = coins_below(eps, inside, f"least = {least} of k = {k} signs is not allowed", "the vectors'")

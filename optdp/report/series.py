@@ -96,8 +96,8 @@ def outline(mechanism: Mechanism, inputs: Any = None) -> Picture:
         low, high = 3 * a - 2 * b, 3 * b - 2 * a
     y, atoms = np.linspace(low, high, SAMPLES), np.union1d(mechanism.atoms(), [low, high])
     curves: list[Curve] = []
-    for x in np.atleast_1d([a, a + 0.3 * (b - a), a + 0.5 * (b - a)] if inputs is None else inputs):
-        label, mass = f"x = {x:.3g}", np.asarray(mechanism.probability(atoms, x))
+    for label, x in _named([a, a + 0.3 * (b - a), a + 0.5 * (b - a)] if inputs is None else inputs):
+        mass = np.asarray(mechanism.probability(atoms, x))
         curves.append(Curve.of(label, y, mechanism.density(y, x)))
         if mass.any():
             curves.append(Curve.of(label, atoms[mass > 0], mass[mass > 0], "dots"))
@@ -105,6 +105,13 @@ def outline(mechanism: Mechanism, inputs: Any = None) -> Picture:
     dotted = any(curve.kind == "dots" for curve in curves)
     up = "density given x" + " (dots: probability)" * dotted if smooth else "probability given x"
     return Picture("output y", up, tuple(curves))
+
+
+def _named(inputs: Any) -> list[tuple[str, Any]]:
+    """Inputs with their labels: of as many digits as tell them apart."""
+    points = np.unique(inputs)
+    digits = next((d for d in range(3, 17) if len({f"{x:.{d}g}" for x in points}) == points.size), 17)
+    return [(f"x = {x:.{digits}g}", x) for x in np.atleast_1d(inputs)]
 
 
 @outline.register
@@ -117,7 +124,7 @@ def _(mechanism: AdditiveNoise, inputs: Any = None) -> Picture:
         z = np.unique(np.rint(np.linspace(low, high, int(min(high - low + 1, SAMPLES)))))  # of very many integers some
     law = mechanism.noise_probability(z) if discrete else mechanism.noise_density(z)
     kind: Any = "dots" if discrete and z.size <= BINS else "line"
-    moved = [("noise", 0.0)] if inputs is None else [(f"x = {x:.3g}", x) for x in np.atleast_1d(inputs)]
+    moved = [("noise", 0.0)] if inputs is None else _named(inputs)
     curves = tuple(Curve.of(label, x + z, law, kind) for label, x in moved)
     atom = 0.0 if discrete else float(mechanism.noise_probability(0.0))
     note = f"and the noise is 0 with probability {atom:.3g}" if atom > 0 else ""

@@ -43,7 +43,7 @@ class Ledger:
     """
 
     def __init__(self, limit: Number) -> None:
-        self.limit = require.exact_epsilon(limit)
+        self.limit = require.exact_epsilon(limit, name="limit")
         self._answers: dict[str, Fraction] = {}
 
     @property

@@ -74,6 +74,8 @@ def _no_table(table: Any) -> TypeError:
 def column(table: Any, name: str) -> np.ndarray:
     """One column as an array."""
     part = table[name]
+    if isinstance(part, np.ma.MaskedArray) and part.mask.any():  # what lies under a mask is no entry
+        return np.where(part.mask, np.array(None), part.data)
     return part.to_numpy(zero_copy_only=False) if hasattr(part, "combine_chunks") else np.asarray(part)
 
 
