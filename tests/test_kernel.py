@@ -737,3 +737,12 @@ def test_a_wide_bracket_needs_a_small_certificate():
     """The first mesh is as fine as the gap that is asked for."""
     nodes = [len(optdp.solve_kernel(1.0, rtol=rtol).certificate.mesh) for rtol in (1e-1, 1e-2, 1e-3)]
     assert nodes[0] <= 9 and nodes == sorted(nodes)
+
+
+@pytest.mark.parametrize("loss", [optdp.Threshold(0.07), optdp.Threshold(0.3), "abs"])
+@pytest.mark.parametrize("own", ["abs", optdp.Pinball(0.2)])
+def test_no_input_loses_much_more_than_the_worst_one(own, loss):
+    """A loss that jumps does so where an output is at the distance of a jump, and may be highest just beside that input."""
+    mechanism = optdp.solve_kernel(1.0, own).mechanism
+    inputs = np.linspace(0, 1, 20001)
+    assert mechanism.worst_case_loss(loss) >= mechanism.expected_loss(inputs, loss).max() * (1 - 1e-4)

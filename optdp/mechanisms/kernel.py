@@ -975,9 +975,12 @@ class KernelMechanism(CellWindow):
 
     def worst_input(self, loss: LossLike = "abs") -> float:
         law = self._loss(loss)
-        inner = np.unique(np.clip(np.concatenate(self._map[:2]), 0.0, 1.0))
-        cuts = np.unique(np.concatenate([[0.0, 1.0], inner]))
-        points = np.unique(np.concatenate([cuts, (cuts[:-1] + cuts[1:]) / 2]))
+        marks, pieces = [*self._map[:2], np.array([0.0, 1.0])], law.branches(self.domain.exact_width, True)
+        if pieces is not None and pieces.jumps:
+            marks += [end - float(knot) for knot in pieces.knots for end in map(np.array, (self.lows, self.highs))]
+        cuts = np.unique(np.clip(np.concatenate(marks), 0.0, 1.0))
+        beside = np.diff(cuts) * 2.0**-30  # a loss that jumps may be higher next to a cut
+        points = np.concatenate([cuts, (cuts[:-1] + cuts[1:]) / 2, cuts[:-1] + beside, cuts[1:] - beside])
         points = np.clip(self.domain.lower + self.domain.width * points, self.domain.lower, self.domain.upper)
         return float(points[int(np.argmax(self.expected_loss(points, law)))])
 
