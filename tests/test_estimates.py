@@ -738,7 +738,7 @@ def two_points(mechanism, sent, n, ends, level):
 @pytest.mark.parametrize("n", [30, 100])
 def test_means_of_vectors_and_symbols_allow_for_people_nobody_saw(n):
     """At a share of 2 % of 30 people the intervals held the mean with a probability of 0.45."""
-    sphere, cube = optdp.solve_vector(20.0, 2).mechanism, optdp.solve_vector(30.0, 3, norm="linf").mechanism
+    sphere, cube = optdp.solve_vector(20.0, 2).mechanism, optdp.solve_vector(14.0, 3, norm="linf").mechanism
     symbols = optdp.solve_lip({0: 0.4, 1: 0.3, 50: 0.3}, 16.0, task="histogram", notion="ldp").mechanism
     cases = (
         (sphere, lambda k: np.where(k[:, None], [-1.0, 0.0], [1.0, 0.0]), (-1.0, 1.0)),

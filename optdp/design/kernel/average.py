@@ -88,8 +88,8 @@ def solve(
         if (small and change < 1e-2 * RANGE * task.width) or best.value >= goal:
             break
         change *= 0.5 if moved > SHARES[1] * change and not small else SHARES[1]
-    duals = [best.dual(), pure(best.lowered(best.lack)).dual()]
-    return max(duals, key=lambda d: d.worth), best.reaches
+    best = max(best, pure(best.lowered(best.lack)), key=lambda p: p.dual().worth)
+    return best.dual(), best.reaches
 
 
 #: Nodes, rows of reaches at these, and their shares of the prior.
