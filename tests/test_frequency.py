@@ -15,6 +15,7 @@ from optdp.certificates.base import Refusal
 from optdp.certificates.frequency import FrequencyCertificate
 from optdp.closed_forms.frequency import best_size, concentration
 from optdp.mechanisms import baselines
+from optdp.mechanisms.baselines.frequency import HadamardResponse
 from optdp.mechanisms.frequency import AffineOracle, SubsetOracle, affine_tally
 
 from .conftest import epsilons
@@ -69,6 +70,26 @@ def test_oracles_by_enumeration(d, eps):
         assert oracle.exact_value >= Fraction(bound), name
         low, high = oracle.support()
         assert low == pytest.approx(decoded.min()) and high == pytest.approx(decoded.max()), name
+
+
+@pytest.mark.parametrize("d, blocks, size", [(4, 2, 4), (3, 1, 4), (9, 3, 4), (20, 5, 8)])
+@pytest.mark.parametrize("share", [Fraction(1, 20), Fraction(1, 3), Fraction(9, 10)])
+def test_categories_of_a_block_that_is_not_full_err_by_another_amount(d, blocks, size, share):
+    """Hadamard response: averages and worst cases are those of the categories, also where the other half is preferred."""
+    oracle = HadamardResponse(optdp.OneHot(d), blocks, size, int(share * 2**124))
+    every, x = np.arange(blocks * size), np.arange(d)
+    table = np.stack([oracle.probability(every, np.full(every.size, i)) for i in x])
+    sent = oracle.frequencies(oracle.supports(every, x))
+    errors = [float(table[i] @ ((sent - np.eye(d)[i]) ** 2).sum(axis=1)) for i in x]
+    assert oracle.variance(x) == pytest.approx(errors, rel=1e-9)
+    assert oracle.worst_case_loss() == pytest.approx(max(errors), rel=1e-9)
+    assert oracle.average_loss() == pytest.approx(np.mean(errors), rel=1e-9)
+    for objective, value in (
+        (optdp.WorstCase("squared"), max(errors)),
+        (optdp.Average("squared", "uniform"), np.mean(errors)),
+    ):
+        low, high = oracle.enclose(objective)
+        assert low <= value * (1 + 1e-9) and value <= high * (1 + 1e-9)
 
 
 @pytest.mark.parametrize("d", [2, 6])

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Annotated
+from typing import Annotated, Any
 
 import numpy as np
 from flint import ctx
@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike
 from optdp.closed_forms.frequency import best_size
 from optdp.exact import Number, Seed, Within, as_rng, coin, enclosures, require
 from optdp.mechanisms.frequency import COINS, FrequencyOracle, SubsetOracle, prime_at_least
-from optdp.problem.domains import OneHot
+from optdp.problem import Average, LossLike, Objective, OneHot
 
 _Coins = Annotated[int, Within(1, COINS - 1)]
 
@@ -166,21 +166,44 @@ class HadamardResponse(FrequencyOracle):
         odds = Fraction(self.coins, COINS) / (self.size // 2) / self._rest
         return max(odds, 1 / odds)
 
-    @property
-    def exact_value(self) -> Fraction:
-        """T_c^2 is 1/4 on the block of c; the worst category shares its block with as many others as there are."""
-        d, full = self.domain.d, self.size - 1
-        mine = min(d, full)
+    def _error(self, mine: int) -> Fraction:
+        """E|Y - e_x|^2 of the categories of a block that has so many: T_c^2 is 1/4 on the block of c."""
         own = Fraction(self.coins, COINS) + self._rest * (self.size // 2)
-        energy = (mine * own + (d - mine) * self._rest * self.size) / 4
+        energy = (mine * own + (self.domain.d - mine) * self._rest * self.size) / 4
         return energy / self.exact_rates[0] ** 2 - 1
 
+    @property
+    def _last(self) -> int:
+        """How many categories are in the last block that has any: in the others there are size - 1."""
+        return (self.domain.d - 1) % (self.size - 1) + 1
+
+    @property
+    def _errors(self) -> tuple[Fraction, Fraction]:
+        """E|Y - e_x|^2 of the first category and of the last."""
+        return self._error(min(self.domain.d, self.size - 1)), self._error(self._last)
+
+    @property
+    def exact_value(self) -> Fraction:
+        return max(self._errors)
+
     def variance(self, x: ArrayLike) -> np.ndarray:
-        """E|Y - e_x|^2, smaller in a last block that is not full."""
-        inputs, d, full = self.domain.check(x), self.domain.d, self.size - 1
-        mine = np.where(inputs // full == (d - 1) // full, (d - 1) % full + 1, full)
-        own, rest = self.coins / COINS + float(self._rest) * (self.size // 2), float(self._rest) * self.size
-        return (mine * own + (d - mine) * rest) / 4 / float(self.exact_rates[0]) ** 2 - 1
+        """E|Y - e_x|^2, another one in a last block that is not full."""
+        first, last = map(float, self._errors)
+        return np.where(self.domain.check(x) < self.domain.d - self._last, first, last)
+
+    def worst_input(self, loss: LossLike = "squared") -> Any:
+        first, last = self._errors
+        return self.domain.labels[0 if first >= last else -1]
+
+    def average_loss(self, loss: LossLike = "squared") -> float:
+        self._squared(loss)
+        (first, last), share = self._errors, Fraction(self._last, self.domain.d)
+        return float((1 - share) * first + share * last)
+
+    def enclose(self, objective: Objective) -> tuple[float, float]:
+        """(low, high) around the largest E|Y - e_x|^2, or around all of them, where an average lies."""
+        low, high = super().enclose(objective)
+        return enclosures.round_down(min(self._errors)) if isinstance(objective, Average) else low, high
 
     def _place(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """(block, row of the Hadamard matrix): row 0, which is constant, is not used."""
