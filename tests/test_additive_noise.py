@@ -38,7 +38,7 @@ from optdp.report.additive import profile_report
 
 NOISES = [
     Laplace(0.8, 0.0, 1.5), Staircase(0.8, 0.0, 1.5), Staircase(0.8, 0.0, 1.5, steps="squared"),
-    TruncatedLaplacian(0.8, 0.02, 1.5),
+    TruncatedLaplacian(0.8, 0.02, 1.5), TruncatedLaplacian(0.7, 0.8, 1.5),
     Gaussian(0.8, 0.02, 1.5), UniformNoise(0.0, 0.05, 1.5), DiscreteLaplace(0.8, 0.0, 2), DiscreteGaussian(0.8, 0.02, 2),
 ]  # fmt: skip
 

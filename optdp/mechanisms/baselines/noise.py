@@ -280,7 +280,8 @@ class TruncatedLaplacian(Laplace):
         eps = require.epsilon(eps, zero=True)
         if eps >= self._eps:
             return float(1 - self.cdf(self.noise_radius() - self.sensitivity))
-        start = (eps * self.scale - self.sensitivity) / 2  # beyond it the likelihood ratio exceeds e^eps
+        # Beyond it the likelihood ratio exceeds e^eps, or the other distribution has ended.
+        start = min(eps * self.scale - self.sensitivity, 2 * (self.noise_radius() - self.sensitivity)) / 2
         return float((1 - self.cdf(start)) - math.exp(eps) * (1 - self.cdf(start + self.sensitivity)))
 
 
