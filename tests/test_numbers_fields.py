@@ -12,6 +12,7 @@ import hypothesis.strategies as st
 import mpmath
 import numpy as np
 import pytest
+from flint import arb
 from hypothesis import example, given
 
 import optdp
@@ -190,6 +191,35 @@ def test_rounding_beyond_floats():
     assert enclosures.round_down(huge) == 1.7976931348623157e308 and enclosures.round_up(huge) == math.inf
     assert enclosures.round_down(-huge) == -math.inf and enclosures.round_up(-huge) == -1.7976931348623157e308
     assert enclosures.round_down(tiny) == 0.0 and enclosures.round_up(tiny) == 5e-324
+
+
+def test_balls_beyond_what_rationals_hold_have_ends_on_their_sides():
+    tiny, huge, least, most = arb(2) ** -(2**21), arb(2) ** 2**21, Fraction(1, 2**enclosures.FAR), 2**enclosures.FAR
+    assert (enclosures.lower(tiny), enclosures.upper(tiny)) == (0, least)
+    assert (enclosures.lower(-tiny), enclosures.upper(-tiny)) == (-least, 0)
+    assert enclosures.lower(huge) == most and enclosures.upper(-huge) == -most
+    for end, ball in ((enclosures.upper, huge), (enclosures.lower, -huge)):
+        with pytest.raises(OverflowError):
+            end(ball)
+    assert enclosures.lower(arb(1, 0.5)) <= 0.5 and enclosures.upper(arb(1, 0.5)) >= 1.5
+
+
+@pytest.mark.parametrize("eps", [1e-3, 1.0, 29.5])
+def test_a_ratio_a_little_above_is_not_kept(eps):
+    """Balls cannot tell it from e^eps, which is no proof."""
+    assert not enclosures.at_most_exp(enclosures.exp_above(eps, 400), eps)
+
+
+def test_rationals_are_shown_no_smaller():
+    assert enclosures.rounded_up(0.1) == "0.1" and Fraction(enclosures.rounded_up(Fraction(0.1))) > Fraction(0.1)
+
+
+@given(st.fractions(1, 30), st.integers(1, 400))
+def test_ratios_of_many_digits_are_rounded_up(ratio, times):
+    power = ratio**times
+    found = enclosures.log_of(power).argument
+    assert power <= found <= power * (1 + Fraction(1, 2**1000)) and number(Log(found), "eps") == Log(found)
+    assert found == power or max(power.as_integer_ratio()).bit_length() > 4096
 
 
 @given(st.fractions(1, 10**9))

@@ -683,6 +683,19 @@ def test_no_standard_error_of_a_pair_is_0_where_nothing_or_everything_is_counted
     assert np.isinf(alone.standard_error).all()
 
 
+def test_a_ledger_goes_on_after_any_number_of_plans(tmp_path):
+    """The product of many exact ratios is longer than numbers may be: it raised from the 35th plan on, whatever was asked."""
+    ledger, plans = optdp.Ledger(2.0), [optdp.plan({f"f{k}": optdp.Flag()}, 0.05) for k in range(39)]
+    for plan in plans:
+        ledger.add(plan)
+    assert ledger.allows(optdp.plan({"f": optdp.Flag()}, 0.04)) and not ledger.allows(
+        optdp.plan({"f": optdp.Flag()}, 0.06)
+    )
+    assert 39 * 0.05 - 1e-12 < float(ledger.guarantee().eps) <= 39 * 0.05
+    ledger.save(tmp_path / "ledger.json")
+    assert optdp.Ledger.load(tmp_path / "ledger.json").guarantee() == ledger.guarantee()
+
+
 def test_what_is_promised_is_not_rounded_down():
     """1.00004 was "epsilon = 1", and 1.00005 "1 is wanted where 0 of 1 is spent"."""
     survey = optdp.plan({"f": optdp.Flag()}, "1.00004")

@@ -33,6 +33,7 @@ from optdp.mechanisms import baselines, directions
 from optdp.mechanisms.baselines.vector import SampledCoordinates, published_size
 from optdp.mechanisms.cap import CapMechanism
 from optdp.mechanisms.lifted import LiftedMechanism
+from optdp.mechanisms.product import ProductMechanism
 from optdp.mechanisms.radial import RadialMechanism
 from optdp.mechanisms.scaled import ScaledMechanism
 from optdp.mechanisms.signs import SignMechanism
@@ -762,6 +763,14 @@ def test_agreements_are_binomial():
         found = max((float(gain(eps, j, m)), -j) for j in range(1, 41) for m in range(1, j + 1))
         assert float(gain(eps, k, least)) == pytest.approx(found[0], rel=1e-12)
         assert threshold(eps, k)[0] == pytest.approx(found[0], rel=1e-9)
+
+
+def test_products_of_many_coordinates_say_what_they_guarantee():
+    """The exact ratio of 50 coordinates has more digits than numbers may have."""
+    part = optdp.solve_kernel(0.1, "squared", unbiased=True, domain=(-1, 1), rtol=0.05).mechanism
+    for d in (2, 50):
+        whole = ProductMechanism(optdp.Box.cube(d), part).guarantee()
+        assert d * float(part.guarantee().eps) <= float(whole.eps) * (1 + 1e-15) <= d * 0.1 * (1 + 2e-15)
 
 
 def test_two_coordinates_from_where_they_are_better():

@@ -9,7 +9,7 @@ from fractions import Fraction
 
 from flint import arb, ctx, fmpq
 
-from optdp.exact.numbers import Log, Number, above
+from optdp.exact.numbers import BITS, Log, Number, above
 
 #: Working precision in bits: floats carry 53, so that about 140 guard bits absorb cancellation.
 PRECISION = 192
@@ -132,6 +132,15 @@ def log_above(ratio: Fraction) -> float:
         return 0.0
     with ctx.workprec(PRECISION):
         return round_up(ball(ratio).log())
+
+
+def log_of(ratio: Fraction) -> Log:
+    """The epsilon that a likelihood ratio >= 1 stands for: exactly, or rounded up to as many digits as numbers may have."""
+    top, bottom = ratio.as_integer_ratio()
+    if max(top, bottom).bit_length() <= BITS:
+        return Log(ratio)
+    places = max(BITS // 2 - top.bit_length() + bottom.bit_length(), 0)
+    return Log(Fraction(-(-(top << places) // bottom), 1 << places))
 
 
 def rounded_up(number: Number, digits: int = 4) -> str:

@@ -327,7 +327,7 @@ class LIPMechanism(Mechanism):
     def guarantee(self) -> LIP | None:
         """LIP for the mechanism's prior, with the smallest epsilon, exactly; None if an output rules a category out."""
         level = self._level("lip")
-        return None if level is None else LIP(Log(level), self.prior)
+        return None if level is None else LIP(enclosures.log_of(level), self.prior)
 
     def satisfies(self, privacy: Privacy) -> bool | None:
         """Exact for LDP, and for LIP with any prior on the mechanism's categories."""

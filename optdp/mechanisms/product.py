@@ -97,7 +97,7 @@ def composed(own: Privacy | None, times: int) -> LDP | None:
     """What so many answers with this guarantee have together; None if it is not LDP."""
     if not isinstance(own, LDP):
         return None
-    eps: Number = Log(own.eps.argument**times) if isinstance(own.eps, Log) else Fraction(own.eps) * times
+    eps: Number = enclosures.log_of(own.eps.argument**times) if isinstance(own.eps, Log) else Fraction(own.eps) * times
     return LDP(eps, ideal=own.ideal)
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from optdp import files
 from optdp.exact import require
-from optdp.exact.enclosures import rounded_up
+from optdp.exact.enclosures import log_of, rounded_up
 from optdp.exact.fields import Fields, load
 from optdp.exact.numbers import Log, Number, below, encode, plain, show
 from optdp.problem.privacy import LDP
@@ -52,8 +52,8 @@ class Ledger:
         return tuple(self._answers)
 
     def guarantee(self) -> LDP:
-        """What all answers together promise, exactly."""
-        return LDP(Log(math.prod(self._answers.values(), start=Fraction(1))))
+        """What all answers together promise: exactly, or rounded up where that has more than 4096 bits."""
+        return LDP(log_of(math.prod(self._answers.values(), start=Fraction(1))))
 
     def allows(self, plan: Plan, changed: Iterable[str] | None = None) -> bool:
         """Whether `add` would be accepted; arguments as there."""
@@ -72,7 +72,7 @@ class Ledger:
         refusal = self._refusal(plan, cost)
         if refusal is not None:
             raise Exhausted(refusal)
-        self._answers[plan.digest] = self._answers.get(plan.digest, Fraction(1)) * cost
+        self._answers[plan.digest] = log_of(self._answers.get(plan.digest, Fraction(1)) * cost).argument
 
     def _cost(self, plan: Plan, changed: Iterable[str] | None) -> Fraction:
         """The likelihood ratio of the new answers: of the columns that one may report, the worst ones."""

@@ -176,7 +176,7 @@ class Plan(tables.Printed):
 
     def guarantee(self) -> LDP:
         """Of a whole row, exactly: the product of the likelihood ratios of the columns that one reports, the worst ones."""
-        return LDP(Log(self.ratio(self.names)))
+        return LDP(enclosures.log_of(self.ratio(self.names)))
 
     def ratio(self, names: Collection[str]) -> Fraction:
         """The largest likelihood ratio, exactly, of rows that differ in these columns alone: that of the worst ones reported."""
