@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 import optdp
 from optdp.exact import sweep
+from optdp.exact.polynomial import nonnegative
 from optdp.exact.sweep import Branches, Cell, Limit, Path, Sweep, exact
 
 
@@ -178,6 +179,17 @@ def test_least_and_most_bound_a_polynomial_on_the_unit_interval(coefficients):
     assert float(low.mid()) >= min(values.min(), 0.0) - 1e-5
     assert float(high.mid()) <= values.max() + 1e-5
     assert sweep.most(polynomial, arb(1e-9), arb(1e6)) == 1e6
+
+
+@pytest.mark.parametrize("place", [Fraction(1, 4), Fraction(1, 3), Fraction(3, 4), Fraction(6, 7)])
+@pytest.mark.parametrize("depth", [Fraction(1, 100), Fraction(1, 2**60), Fraction(1, 2**200)])
+def test_a_dip_below_0_is_never_proven_away(place, depth):
+    """(d - place)^2 -+ depth on an interval of the line, and from a place on for ever."""
+    dips, stays = ((place**2 + sign * depth, -2 * place, Fraction(1)) for sign in (-1, 1))
+    for end in (Fraction(1), Fraction(9, 10)):
+        assert not nonnegative(dips, Fraction(0), end)
+        assert nonnegative(stays, Fraction(0), end) or depth < Fraction(1, 2**80)
+    assert not nonnegative(dips, Fraction(0), None) and nonnegative(dips, place + 1, None)
 
 
 LOSSES = [optdp.Power(1), optdp.Power(2), optdp.Power(3), optdp.Power(1.5), optdp.Power(2.7), optdp.Huber(0.2),
