@@ -12,6 +12,7 @@ import subprocess
 import threading
 import time
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 
@@ -675,6 +676,23 @@ def test_a_memoised_change_costs_the_columns_that_changed():
     assert ledger.guarantee().eps.argument == own  # one of three is reported
     ledger.add(plan, ["a", "b"])
     assert ledger.guarantee().eps.argument == own**2
+
+
+def test_columns_that_are_answered_together_have_an_answer_for_each_combination(tmp_path):
+    columns = {"a": optdp.Flag(), "b": optdp.Flag(), "c": optdp.Number(0, 1)}
+    plan = optdp.plan(columns, 3.0, strategy="joint", repeat="memoised")
+    told = "gets a new one, and so do those that are answered together with it (a, b): the promise then holds for each"
+    assert told in plan.statement()
+    alone = optdp.plan({"c": optdp.Number(0, 1)}, 1.0, repeat="memoised")
+    assert "gets a new one: the promise then holds for each" in alone.statement()
+    both = replace(plan, reported=2, eps=6.0)
+    module, storage, ledger = made(both, tmp_path), {}, optdp.Ledger(30.0)
+    ledger.add(both)
+    for a, b, changed in ((0, 0, None), (1, 1, ["a", "b"]), (0, 1, "b"), (1, 0, "a"), (1, 1, ())):
+        module.randomize({"a": a, "b": b, "c": 0.5}, storage)
+        if changed is not None:
+            ledger.add(both, changed)
+        assert module.spent(storage) == pytest.approx(float(ledger.guarantee().eps))
 
 
 def test_ledger_files_are_checked(tmp_path):

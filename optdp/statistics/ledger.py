@@ -29,7 +29,8 @@ class Ledger:
 
     Answers add up as they compose: likelihood ratios are multiplied, exactly, whatever the answers are about and whenever they
     are given. What is counted is this person's own use of the plans in the ledger; it knows nothing of other surveys, of what the
-    same person answers elsewhere, or of what others tell about this person.
+    same person answers elsewhere, or of what others tell about this person. That an answer to a memoised plan changed, and when,
+    is seen by whoever sees both, and not counted.
 
         >>> import optdp
         >>> first = optdp.plan({"smoker": optdp.Flag()}, 1.0)
@@ -63,7 +64,8 @@ class Ledger:
         """Count an answer to a plan.
 
         **Arguments:** `changed`: for a memoised plan that was answered before, the columns whose true entries were never answered
-        before, by name; () where there are none, which costs nothing.
+        before, by name; () where there are none, which costs nothing. Columns that are answered together have one answer for each
+        combination of their entries: one of them must be named where this combination was never answered before.
 
         **Raises** Exhausted (a ValueError), and then nothing is counted: an answer that would pass the limit, or the second one
         to a plan that is answered once. TypeError where `changed` is missing, ValueError where it is not allowed.

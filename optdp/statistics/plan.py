@@ -131,7 +131,8 @@ class Plan(tables.Printed):
     - `parts`: what happens to each column; `reported`: how many of the `units` each person reports (all, or a random choice).
     - `eps`: of a whole row; `n`: the number of people for whom errors are predicted; `compared`: predicted errors by strategy.
     - `repeat`: "once": a person answers a single time; "memoised": as often as asked, with the same private entry for the same
-      true one, which `optdp client` keeps on the person's device. `randomize` here draws afresh at every call.
+      true one (of columns answered together: the same ones for all), which `optdp client` keeps on the person's device.
+      `randomize` here draws afresh at every call.
     """
 
     parts: tuple[Part, ...]
@@ -292,6 +293,8 @@ class Plan(tables.Printed):
         factor = math.ceil(ratio.argument * 100) / 100
         k, m = len(self.units), self.reported
         whole = ", all of them together" if len(self.parts) > 1 else ""
+        groups = "; ".join(", ".join(part.name for part in unit) for unit in self.units if len(unit) > 1)
+        others = f", and so do those that are answered together with it ({groups})" if groups else ""
         told = [
             "What you enter stays on this device; what is sent is drawn at random. Whatever is sent, your entries make it at "
             f"most {factor:.2f} times as likely as any other entries would{whole} "
@@ -303,8 +306,9 @@ class Plan(tables.Printed):
         told.append(
             "You answer once, because two answers together would tell more than one."
             if self.repeat == "once"
-            else "If you are asked again, the same entry gets the same random answer, so that asking often tells no more. An "
-            "entry that you change gets a new one: the promise then holds for each of the two, and that it changed can be seen."
+            else "If you are asked again, the same entries get the same random answers, so that asking often tells no more. An "
+            f"entry that you change gets a new one{others}: the promise then holds for each of the two, and that it changed can "
+            "be seen."
         )
         return " ".join(told)
 
