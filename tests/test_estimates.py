@@ -4,6 +4,7 @@ import json
 import math
 import pickle
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -223,6 +224,8 @@ def test_frequency_oracles_and_alphabets_agree():
         one.standard_error, two.standard_error, rtol=0.01
     )
     some = optdp.estimate(oracle, y, "frequencies", categories=[4, 1])
+    with pytest.raises(ValueError, match="categories is not allowed: there must be one at least"):
+        optdp.estimate(oracle, y, "frequencies", categories=[])
     assert np.array_equal(np.array(some.interval)[:, 0], np.array(one.interval)[:, 4]) and some.points == (4, 1)
 
 
@@ -576,8 +579,8 @@ def test_means_beyond_floats_are_refused(domain):
         optdp.estimate(mechanism, mechanism.randomize(np.full(40, domain[1] / 4), 1))
 
 
-def unbiased_baseline(name, domain):
-    return baselines.get(name).build(optdp.Problem(optdp.LDP(1.0), domain, "squared", constraints=[optdp.Unbiased()]))
+def unbiased_baseline(name, domain, eps=1.0):
+    return baselines.get(name).build(optdp.Problem(optdp.LDP(eps), domain, "squared", constraints=[optdp.Unbiased()]))
 
 
 @pytest.mark.parametrize("n", [1, 2, 3, 40])
@@ -813,6 +816,27 @@ def test_averages_of_wide_noise_do_not_follow_few_outputs(n):
     assert min(held) >= binom.ppf(1e-3, 200, 0.95)
 
 
+def test_bins_in_which_nobody_is_have_intervals():
+    """The variance of what one output in a million says was taken for one with a thousandth of a degree of freedom: intervals
+    were [nan, nan] and [0, 1].
+    """
+    noise, rng = optdp.solve_additive(8.0, 0.1, rtol=0.05).mechanism, np.random.default_rng(0)
+    sent, edges = noise.randomize(rng.uniform(-2, 0, 600), rng), np.linspace(-2, 6, 5)
+    for what, truth in (("histogram", [1, 0, 0, 0]), ("cdf", [1, 1, 1, 1])):
+        found = optdp.estimate(noise, sent, what, bins=edges)
+        for low, high in (found.interval, found.band):
+            assert ((low <= truth) & (truth <= high) & (high - low < 0.02)).all()
+
+
+def test_categories_of_which_messages_say_more_than_yes_or_no_are_covered():
+    """Nearly without noise they are counts, whose normal intervals are too short: 0.90 of the bands held for 0.95."""
+    oracle, rng, runs = unbiased_baseline("HR", optdp.OneHot(6), 8.0), np.random.default_rng(1), 500
+    sent = oracle.randomize(rng.integers(0, 6, (runs, 150)), rng)
+    bands = [optdp.estimate(oracle, t, "frequencies").band for t in optdp.Tally.each(oracle, sent)]
+    held = sum(bool(((low <= 1 / 6) & (1 / 6 <= high)).all()) for low, high in bands)
+    assert held >= binom.ppf(1e-3, runs, 0.95)
+
+
 @pytest.mark.parametrize(("eps", "n"), [(8.0, 30), (10.0, 100)])
 def test_empty_bins_are_covered(eps, n):
     """Noise sends few people there, and their number is no normal variable: the coverage was 0.88."""
@@ -908,6 +932,7 @@ def test_ordinary_numbers_are_printed_short():
     assert "40.4044 +- 2.7, 95 % interval [35.1633, 45.674]" in repr(found)
     far = Estimate("mean", 1.7e9 + 25.23, 0.93, (1.7e9 + 23.41, 1.7e9 + 27.05), (0.0, 0.0), 0.95, 2000, "", "")
     assert "1700000025.2 +- 0.93, 95 % interval [1700000023.4, 1700000027.1]" in repr(far)
+    assert ", 99.99999999 % interval [" in repr(replace(far, level=0.9999999999))  # it was said to be 100 %
     bins = tuple((1.7e9 + k, 1.7e9 + k + 1) for k in (0.0, 1.0))
     pair = Estimate(
         "histogram", np.full(2, 0.5), *[np.full(2, 0.1)], (np.zeros(2), np.ones(2)), (0, 1), 0.95, 9, "", "", bins

@@ -186,7 +186,7 @@ def plot_estimate(estimate: Estimate, ax: Axes | None = None) -> Axes:
     ax.hlines(places, *map(np.ravel, estimate.interval), lw=3, alpha=0.5)
     ax.plot(np.ravel(estimate.value), places, "o")
     ax.set_yticks(list(places), [plain(name) for name in names])
-    ax.set_xlabel(f"{estimate.what}, {100 * estimate.level:g} % intervals")
+    ax.set_xlabel(f"{estimate.what}, {100 * estimate.level:.15g} % intervals")
     return ax
 
 

@@ -155,7 +155,7 @@ class Estimate(Printed):
             even = " (as if inputs were spread evenly in bins)" if AS_IF in self.method else ""
             return (
                 f"<Estimate of the {self.what}: {value} +- {self.standard_error:.2g}{even}, "
-                f"{100 * self.level:g} % interval [{low}, {high}], n = {self.n}>"
+                f"{100 * self.level:.15g} % interval [{low}, {high}], n = {self.n}>"
             )
         return f"<Estimate of the {self.what}: {np.size(self.value)} numbers, n = {self.n}; to_frame() shows them>"
 
@@ -270,6 +270,8 @@ def estimate(
         raise ValueError(f"bins is not allowed with what = {what!r} on {domain}: it is for distributions of numbers")
     if categories is not None and not oracle:
         raise ValueError("categories is not allowed here: it is for frequency oracles")
+    if categories is not None and not np.size(categories):
+        raise ValueError("categories is not allowed: there must be one at least")
     ask = _Ask(what, level, q, prior, require.real("strength", strength, low=0.0, open_low=True))
     if isinstance(outputs, Tally) and not (outputs.mechanism is mechanism or outputs.mechanism == mechanism):
         raise ValueError("outputs is not allowed: it is a tally of another mechanism's")
@@ -374,8 +376,9 @@ class Averages:
         rise = np.where(known, 2 * value, third / live)  # V is 0 along the line
         odd = np.where(known, 0.0, third - 2 * value * variance) / live**1.5
         peak = np.where(known, 0.0, ((g - value) ** 4 * p).sum(axis=0)) / live**2
-        # The fitted variance scatters like one of so many normal variables, apart from what it shares with the average.
-        freedom = 2 * n / np.maximum(peak - 1 - odd**2, 1e-9)
+        # The fitted variance scatters like one of so many normal variables, apart from what it shares with the average; of what
+        # not even one output is expected to make, the variance says nothing, and `hidden` and `few` do.
+        freedom = np.maximum(2 * n / np.maximum(peak - 1 - odd**2, 1e-9), 1.0)
         s, share = (v[:, None] for v in hidden(n, level))
         s = s * stdtrit(freedom, (1 + level) / 2) / critical
         a, b, c = n + s**2, -2 * n * linear - s**2 * rise, n * linear**2 - s**2 * (second - rise * value)
@@ -791,7 +794,7 @@ def _oracle(oracle: FrequencyOracle, data: Data, ask: _Ask, categories: Any, pro
         interval, band = (
             [np.clip(e, 0.0, 1.0) for e in averaged(centre, error, n, oracle.support(), p)] for p in (ask.level, sidak)
         )  # fmt: skip
-        method = "averages of the messages' statistics, corrected; normal intervals, or those of bounded numbers"
+        method = "averages of the messages' statistics, corrected; score and normal intervals, or those of bounded numbers"
         # Where all messages say the same of a category: the noise, whose sum over the categories is known.
         total = float(oracle.variance(np.array(oracle.domain.labels)).min()) / oracle.domain.d
         error = np.where(error > 0, error, math.sqrt(total / n))
@@ -835,16 +838,21 @@ def bounded(average: Any, n: int, ends: tuple[Any, Any], level: float) -> tuple[
 def averaged(
     average: np.ndarray, error: np.ndarray, n: int, ends: tuple[float, float], level: float
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Intervals for means of numbers between `ends` with these averages and standard errors: Student's, but `bounded` for few
-    numbers, or where few differ from the others.
+    """Intervals for probabilities, means of numbers between `ends` with these averages and standard errors: Student's, but
+    `bounded` for few numbers, or where few differ from the others; and Wilson's where there is no noise: all t with
+    n (average - t)^2 <= z^2 (t (1 - t) + the noise's variance).
     """
-    half = _z(level, n) * error
-    if not np.isfinite(ends).all():
-        return average - half, average + half
-    far = np.maximum(ends[1] - average, average - ends[0])
-    few = (n < FEW) | (n * error <= math.sqrt(RARE) * far)  # a sum of squared deviations is n^2 error^2
-    low, high = bounded(average, n, ends, level)
-    return np.where(few, low, average - half), np.where(few, high, average + half)
+    half, z2 = _z(level, n) * error, _z(level) ** 2
+    low, high = average - half, average + half
+    if np.isfinite(ends).all():
+        far = np.maximum(ends[1] - average, average - ends[0])
+        few = (n < FEW) | (n * error <= math.sqrt(RARE) * far)  # a sum of squared deviations is n^2 error^2
+        rare = bounded(average, n, ends, level)
+        low, high = np.where(few, rare[0], low), np.where(few, rare[1], high)
+    own = average * (1 - average)
+    noise = np.maximum(n * error**2 - own, 0.0)
+    middle, root = 2 * n * average + z2, np.sqrt(z2 * z2 + 4 * n * z2 * (own + noise * (1 + z2 / n)))
+    return np.minimum(low, (middle - root) / (2 * (n + z2))), np.maximum(high, (middle + root) / (2 * (n + z2)))
 
 
 def project(values: np.ndarray) -> np.ndarray:

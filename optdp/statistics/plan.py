@@ -30,7 +30,6 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import lru_cache, partial, reduce
 from pathlib import Path
-from statistics import NormalDist
 from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
@@ -611,14 +610,6 @@ def _second_moments(oracle: Any) -> np.ndarray:
     return np.asarray(noise + np.array([1.0, 0.0]))
 
 
-def _scores(average: np.ndarray, error: np.ndarray, n: int, level: float) -> tuple[np.ndarray, np.ndarray]:
-    """All t with n (average - t)^2 <= z^2 (t (1 - t) + the noise's variance): Wilson's intervals where there is no noise."""
-    z2 = NormalDist().inv_cdf((1 + level) / 2) ** 2
-    noise = np.maximum(n * error**2 - average * (1 - average), 0.0)
-    middle, root = 2 * n * average + z2, z2 * z2 + 4 * n * z2 * (average * (1 - average) + noise * (1 + z2 / n))
-    return (middle - np.sqrt(root)) / (2 * (n + z2)), (middle + np.sqrt(root)) / (2 * (n + z2))
-
-
 @dataclass(frozen=True, repr=False)
 class Answers(tables.Printed, Mapping[str, Estimate]):
     """Estimates from a private table: a mapping from columns to `optdp.Estimate`, each made when it is asked for."""
@@ -705,8 +696,7 @@ class Answers(tables.Printed, Mapping[str, Estimate]):
         span = float(corners.min()), float(corners.max())
         ends: list[tuple[Any, Any]] = []
         for level in (self.level, self.level ** (1 / average.size)):
-            normal, score = averaged(share, error, n, span, level), _scores(share, error, n, level)
-            low, high = np.minimum(normal[0], score[0]), np.maximum(normal[1], score[1])
+            low, high = averaged(share, error, n, span, level)
             ends.append((np.minimum(np.clip(low, 0, 1), value), np.maximum(np.clip(high, 0, 1), value)))
         # What the noise alone makes of this share of people with the pair: also where nothing or everything is counted.
         own, other = np.multiply(*(_second_moments(part.mechanism) for part in parts)) - (1.0, 0.0)
