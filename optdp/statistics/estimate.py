@@ -377,8 +377,8 @@ class Averages:
         odd = np.where(known, 0.0, third - 2 * value * variance) / live**1.5
         peak = np.where(known, 0.0, ((g - value) ** 4 * p).sum(axis=0)) / live**2
         # The fitted variance scatters like one of so many normal variables, apart from what it shares with the average; of what
-        # not even one output is expected to make, the variance says nothing, and `hidden` and `few` do.
-        freedom = np.maximum(2 * n / np.maximum(peak - 1 - odd**2, 1e-9), 1.0)
+        # fewer than two outputs are expected to make, it says nothing, and `hidden` and `few` do.
+        freedom = np.maximum(2 * n / np.maximum(peak - 1 - odd**2, 1e-9), 4.0)
         s, share = (v[:, None] for v in hidden(n, level))
         s = s * stdtrit(freedom, (1 + level) / 2) / critical
         a, b, c = n + s**2, -2 * n * linear - s**2 * rise, n * linear**2 - s**2 * (second - rise * value)
