@@ -4,6 +4,7 @@ import datetime
 import json
 import math
 import re
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -746,3 +747,7 @@ def test_estimates_are_drawn_with_their_intervals(split):
     assert [label.get_text() for label in axes.get_yticklabels()] == found.labels
     ends = np.array([path[:, 0] for path in axes.collections[0].get_segments()])
     assert np.allclose(ends.T, found.interval) and np.allclose(axes.lines[0].get_xdata(), found.value)
+    many = replace(found, value=np.zeros(300), interval=(np.zeros(300), np.ones(300)), points=("b c$ " * 19,) * 300)
+    axes = many.plot()
+    assert axes.get_ylim() == (-0.6, 299.6)  # 15 rows were empty at each end
+    assert axes.get_yticklabels()[0].get_text().count("\n") == 2  # long names left no room for the intervals

@@ -132,6 +132,16 @@ def plain(value: float | int) -> str:
     return str(int(value)) if float(value).is_integer() and abs(value) < 2**53 else repr(float(value))
 
 
+def span(low: float, high: float) -> str:
+    """An interval, with six digits of the larger end, and of the width.
+
+    >>> span(-1 / 3, 1.0), span(1e9, 1e9 + 1 / 3)
+    ('[-0.333333, 1]', '[1000000000, 1000000000.33333]')
+    """
+    digits = 6 + int(math.log10(max(max(abs(low), abs(high)) / ((high - low) or 1.0), 1.0)))
+    return f"[{low:.{digits}g}, {high:.{digits}g}]"
+
+
 def below(value: float, digits: int) -> str:
     """`value` rounded down to so many significant digits: what is printed of a lower bound is still one.
 

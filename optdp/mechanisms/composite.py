@@ -20,6 +20,7 @@ from numpy.typing import ArrayLike
 from optdp.exact import Check, Number, Seed, Within, as_rng, coin, enclosures, in_blocks, require, show
 from optdp.exact.enclosures import nearest
 from optdp.exact.lattice import Lattice, dither
+from optdp.exact.numbers import span
 from optdp.mechanisms.piecewise import CELLS, COINS, CellWindow
 from optdp.problem import LDP, At, DomainLike, Interval, Objective, Privacy, Rule, WorstCase, as_interval
 from optdp.problem.losses import DistanceLoss, LossLike
@@ -347,10 +348,9 @@ class CompositeMechanism(CellWindow):
         return Check("unbiased", not any(missed), told)
 
     def __repr__(self) -> str:
-        low, high = self.support()
         name = f"CompositeMechanism {self.activation}{base_name(self.base)} on {self.domain}"
         sizes = f"window {2 * self._halfwidth:.6g}, base mass {self.floor_mass:.6g}; eps = {self._told()}"
-        return f"{name}: outputs in [{low:.6g}, {high:.6g}], {sizes}"
+        return f"{name}: outputs in {span(*self.support())}, {sizes}"
 
 
 def mean_loss(shape: Shape, centre: np.ndarray, half: float, x: np.ndarray, law: DistanceLoss) -> np.ndarray:

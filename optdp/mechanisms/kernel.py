@@ -21,7 +21,7 @@ from optdp.exact.check import Check
 from optdp.exact.enclosures import ball, nearest
 from optdp.exact.fields import Within
 from optdp.exact.lattice import Lattice
-from optdp.exact.numbers import Number
+from optdp.exact.numbers import Number, span
 from optdp.exact.sampling import LIMB, Guide, Seed, as_rng, coin, either, in_blocks, limbs, tossed
 from optdp.exact.sweep import Branches, Cell, Limit, Sweep, exact
 from optdp.mechanisms.piecewise import CELLS, COINS, CellWindow, least_floor
@@ -985,9 +985,8 @@ class KernelMechanism(CellWindow):
         return float(points[int(np.argmax(self.expected_loss(points, law)))])
 
     def __repr__(self) -> str:
-        low, high = self.support()
         return (
-            f"KernelMechanism on {self.domain}: {len(self.cells)} pieces of floor in [{low:.6g}, {high:.6g}], window with the "
+            f"KernelMechanism on {self.domain}: {len(self.cells)} pieces of floor in {span(*self.support())}, window with the "
             f"share {float(self.exact_window):.6g} of it; eps = {self._told()}"
         )
 

@@ -185,7 +185,8 @@ def plot_estimate(estimate: Estimate, ax: Axes | None = None) -> Axes:
     ax, places = new_axes(ax, size=(6.4, 0.6 + 0.32 * len(names))), range(len(names))[::-1]
     ax.hlines(places, *map(np.ravel, estimate.interval), lw=3, alpha=0.5)
     ax.plot(np.ravel(estimate.value), places, "o")
-    ax.set_yticks(list(places), [plain(name) for name in names])
+    ax.set_yticks(list(places), [plain(textwrap.fill(name, 40)) for name in names])
+    ax.set_ylim(-0.6, len(names) - 0.4)
     ax.set_xlabel(f"{estimate.what}, {100 * estimate.level:.15g} % intervals")
     return ax
 

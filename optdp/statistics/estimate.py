@@ -794,7 +794,9 @@ def _oracle(oracle: FrequencyOracle, data: Data, ask: _Ask, categories: Any, pro
         interval, band = (
             [np.clip(e, 0.0, 1.0) for e in averaged(centre, error, n, oracle.support(), p)] for p in (ask.level, sidak)
         )  # fmt: skip
-        method = "averages of the messages' statistics, corrected; score and normal intervals, or those of bounded numbers"
+        method = (
+            "averages of the messages' statistics, corrected; score and normal intervals, or those of bounded numbers"
+        )
         # Where all messages say the same of a category: the noise, whose sum over the categories is known.
         total = float(oracle.variance(np.array(oracle.domain.labels)).min()) / oracle.domain.d
         error = np.where(error > 0, error, math.sqrt(total / n))
