@@ -265,7 +265,7 @@ def rising(draw):
         breaks = [Fraction(0), *sorted(draw(st.sets(st.integers(1, 20), max_size=2)).union())]
         rows, height = [], draw(some)
         for a, b in pairwise([*map(Fraction, (k / 8 for k in breaks)), Fraction(3)]):
-            row = [height, draw(some), draw(some)]
+            row = [height, draw(some), draw(some), draw(some)]
             height = sweep.horner(row, b - a) + draw(some)
             rows.append(tuple(moved(row, -a)))
         sides.append(([Fraction(k) / 8 for k in breaks], rows))
@@ -305,6 +305,7 @@ def test_what_is_said_of_a_loss_holds_everywhere(law, share):
     same = tuple(a * ((share - 1) / share) ** k for k, a in enumerate(row))
     for pieces in (
         law,
+        Branches((), (row,)),
         *(Branches((Fraction(-1), k), (mirrored, law.rows[0][:1], row)) for k in (share, Fraction(1), Fraction(2))),
         *(
             Branches((Fraction(0), k), (left, row, law.rows[0]))
