@@ -10,6 +10,7 @@ import time
 from dataclasses import replace
 from fractions import Fraction
 from functools import cache
+from itertools import product
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -584,3 +585,68 @@ def test_the_time_for_a_long_prior_grows_as_it_does(case):
     began = time.process_time()
     status, _ = checker.check(json.dumps(data).encode())
     assert status and time.process_time() - began < 10
+
+
+@pytest.mark.parametrize("bits", [6, 16])
+@pytest.mark.parametrize("name", [n for n in KNOWN if not n.startswith((*SLOW, "additive eps=16 integers"))])
+def test_coarse_enclosures_prove_no_more(name, bits, monkeypatch):
+    """Powers of e, roots and quotients in few bits: each is on the side that makes a proof harder, none on the other."""
+    own, data = solution(name), form(name)
+    bound, high = own.certificate.bound(own.problem).value, own.mechanism.enclose(own.problem.objective)[1]
+    eps, sure = own.problem.privacy.eps, {"lower_bound": 0.0, "value": 2 * high}
+    assert checked(data | sure)[0] == 0
+    monkeypatch.setattr(checker, "BITS", bits)
+    for more in (1 + 1e-4, 1 + 1e-3):
+        assert checked(data | {"lower_bound": more * bound, "value": 2 * high})[0] == 1
+        assert checked(data | {"lower_bound": 0.0, "value": high / more})[0] == 1
+        less = json.loads(json.dumps(data | sure))
+        less["problem"]["privacy"]["eps"] = float(eps) / more
+        if verified(less) is False:
+            assert checked(less)[0] == 1
+
+
+number = st.integers(-8, 8).map(lambda k: Fraction(k, 4))
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    st.data(),
+    st.lists(st.integers(1, 5), min_size=2, max_size=4),
+    st.sampled_from([Fraction(3, 2), Fraction(2), Fraction(5)]),
+)
+def test_prices_of_posteriors_bound_every_vertex(data, weights, e):
+    """What is convex is largest at a vertex: of the box with sum 1 under LIP, of the cone under LDP; all of them are tried."""
+    checker.LEFT[:], d = [checker.LIMIT, 1], len(weights)
+    w = [Fraction(v, sum(weights)) for v in weights]
+    x, nu = (data.draw(st.lists(number, min_size=d, max_size=d)) for _ in range(2))
+    places = sorted(data.draw(st.lists(number, min_size=1, max_size=3)))
+    knots = [(t, data.draw(number)) for t in places]
+    ends = [(max(v / e, v * e - e + 1), min(v * e, v / e + 1 - 1 / e)) for v in w]
+    corners = [[both[k] for both, k in zip(ends, row, strict=True)] for row in product((0, 1), repeat=d)]
+    fixed = [[*r[:i], 1 - sum(r) + r[i], *r[i + 1 :]] for r in corners for i in range(d)]
+    boxed = [r for r in fixed if all(low <= v <= high for v, (low, high) in zip(r, ends, strict=True))]
+    rays = [[v * (e if k else 1) for v, k in zip(w, row, strict=True)] for row in product((0, 1), repeat=d)]
+    coned = [[v / sum(r) for v in r] for r in rays]
+
+    def most(points, square):
+        return max(square(r) - checker.dot(nu, r) for r in points)
+
+    def norm(r):
+        return checker.dot(r, r)
+
+    def mean(r):
+        return checker.dot(x, r) ** 2 / sum(r)
+
+    if boxed:
+        assert (
+            checker.vertices_bound(ends, weights, nu, False)
+            == most(boxed, norm)
+            <= checker.box_bound(ends, nu, knots[0][1])
+        )
+        assert most(boxed, mean) <= checker.knots_bound(ends, x, nu, knots)
+    assert checker.vertices_bound([(v, v * e) for v in w], weights, nu, True) == most(coned, norm)
+    shares = [(t, level) for t, (_, level) in zip((1 / e, (1 + 1 / e) / 2, 1), knots, strict=False)]
+    assert most(coned, norm) <= checker.cone_chord(w, e, nu, shares)
+    for some in ([], knots, [(Fraction(k, 64), 0) for k in range(-128, 129)]):
+        assert most(rays, mean) <= checker.cone_knots(w, e, x, nu, some)
+    assert checker.cone_knots(w, e, x, nu, some) <= max(most(rays, mean), 0) + Fraction(1, 4)

@@ -18,6 +18,7 @@ import optdp
 from optdp.certificates.base import Refusal
 from optdp.certificates.finite import FiniteCertificate
 from optdp.exact import enclosures
+from optdp.exact.rounding import TOTAL, Table
 from optdp.mechanisms.finite import FiniteMechanism, integer_floors
 
 
@@ -288,6 +289,31 @@ def test_when_time_is_up_there_still_is_a_valid_bracket(backend, prior):
 def test_bad_input_is_named(loss, options, error, words):
     with pytest.raises(error, match=words):
         optdp.solve_kernel(1, loss, domain=optdp.Alphabet(3), **options)
+
+
+def test_a_table_of_weights_is_a_distribution_in_every_row():
+    half, whole = TOTAL // 2, [TOTAL, 0]
+    for rows in (
+        [[half, half - 1]],
+        [whole, [half, half + 1]],
+        [[TOTAL + 1, -1]],
+        [[-half, TOTAL + half]],
+        [[TOTAL]] * 0,
+    ):
+        with pytest.raises((TypeError, ValueError), match="weights are not allowed"):
+            Table(np.array(rows, dtype=np.int64))
+    for weights in (np.array([[half, half]]) * 1.0, np.array([half, half])):
+        with pytest.raises(TypeError, match="weights are not allowed"):
+            Table(weights)
+    even, odd = (np.array([[half, half, 0], row]) for row in ([half, half, 0], [half - 1, half + 1, 0]))
+    assert Table(even) == Table(even.copy()) != Table(odd) and Table(even).exact_ratio() == 1
+    assert Table(odd).exact_ratio() == Fraction(half, half - 1)
+    assert Table(np.array([[half, half, 0], [half, 0, half]])).exact_ratio() is None
+    assert Table(np.array([[TOTAL - 1, 1], whole])).exact_ratio() is None
+    later = Table(odd)
+    assert later.check_mass().passed
+    odd[1, 0] += 1  # what it holds can be written to
+    assert not later.check_mass().passed
 
 
 def test_names_have_no_mean():

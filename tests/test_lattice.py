@@ -44,6 +44,8 @@ def test_all_numbers_of_a_lattice_are_floats_in_the_domain(pair):
     k = np.array([lattice.first, lattice.last, (lattice.first + lattice.last) // 2])
     for value, place in zip(lattice.sent(k).tolist(), k.tolist(), strict=True):
         assert Fraction(value) == place * lattice.step and lower <= value <= upper
+    first, last = (k * lattice.step for k in (lattice.first, lattice.last))
+    assert {first - Fraction(lower), Fraction(upper) - last} <= {0, lattice.slack(lower, upper)}
     assert 0 <= lattice.slack(lower, upper) < lattice.step
     x = np.array([lower, upper, lower / 2 + upper / 2])
     for value, place in zip(x.tolist(), lattice.index(x).tolist(), strict=True):
@@ -60,6 +62,14 @@ class Tosses:
     def integers(self, low, high, size=None):
         answer = np.asarray(self.answers.pop(0), dtype=np.int64)
         return answer if size is None else np.broadcast_to(answer, size).copy()
+
+
+@pytest.mark.parametrize("ends", [(-(2**53) - 2, 0), (0, 2**53 + 2), (-(2**60), 2**60), (-(2**53), 2**53), (-1, 1)])
+def test_integers_are_sent_exactly(ends):
+    """Those beyond 2^53 as integers, on either side of 0."""
+    lattice = Lattice.between(*ends, whole=True)
+    for k in (lattice.first, lattice.first + 1, lattice.last - 1, lattice.last):
+        assert lattice.sent(np.array([k])).tolist() == [k]
 
 
 @given(

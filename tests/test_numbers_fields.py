@@ -388,6 +388,19 @@ def test_parse_says_what_is_wrong(text, said):
     assert str(caught.value).startswith("file") and len(str(caught.value)) < 300
 
 
+@given(st.floats(-1e300, 1e300).filter(lambda v: v == 0 or abs(v) > 1e-290), st.integers(1, 15))
+def test_what_is_printed_of_a_bound_is_one(value, digits):
+    low, high = Fraction(numbers.below(value, digits)), Fraction(numbers.above(value, digits))
+    assert low <= Fraction(value) <= high and high - low <= abs(Fraction(value)) * Fraction(10, 10**digits)
+
+
+@given(st.floats(-1e300, 1e300), st.fractions(-1, 1))
+def test_the_next_float_is_larger_and_no_other_is_between(value, more):
+    for q in (Fraction(value), Fraction(value) * (1 + more / 2**53), more):
+        found = numbers.next_float(q)
+        assert Fraction(math.nextafter(found, -math.inf)) <= q < Fraction(found)
+
+
 def test_plain_and_latex():
     assert [numbers.plain(v) for v in (0.0, 120.0, 0.1, 1e300)] == ["0", "120", "0.1", "1e+300"]
     assert numbers.latex(optdp.log(3)) == r"\log 3" and numbers.latex(Fraction(1, 3)) == r"\tfrac{1}{3}"

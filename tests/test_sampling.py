@@ -6,7 +6,7 @@ from unittest import mock
 import hypothesis.strategies as st
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 
 from optdp.exact import sampling
 from optdp.exact.sampling import LIMB, Alias, Geometric, Guide, SystemGenerator, as_rng, coin, either, in_blocks, limbs
@@ -184,6 +184,7 @@ def test_geometric_tables_hold_the_law():
     assert abs(drawn.mean() - 99) < 6 * 99.5 / 50_000**0.5 and drawn.max() > 600
 
 
+@example([0, 0, 0, 5], [0, 4, 5])
 @given(st.lists(st.integers(0, 2**20 - 1), min_size=1, max_size=40), st.lists(st.integers(0, 2**20 - 1), min_size=1))
 def test_guides_find_the_stretch(starts, at):
     starts, at = np.sort(np.array(starts, dtype=np.int64)), np.array(at, dtype=np.int64)

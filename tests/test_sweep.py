@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import optdp
 from optdp.exact import sweep
-from optdp.exact.polynomial import nonnegative
+from optdp.exact.polynomial import moved, nonnegative, positive, proven_everywhere
 from optdp.exact.sweep import Branches, Cell, Limit, Path, Sweep, exact
 
 
@@ -181,6 +181,30 @@ def test_least_and_most_bound_a_polynomial_on_the_unit_interval(coefficients):
     assert sweep.most(polynomial, arb(1e-9), arb(1e6)) == 1e6
 
 
+def test_what_bounds_a_polynomial_is_no_value_of_it():
+    """Where the search ends, what is proven counts, not what was found: however wide the tolerance, or the balls, are."""
+    for place in (0.3, 0.5, 0.7, 0.9):
+        for tolerance in (1.0, 0.1, 0.0):
+            dip = arb_poly([arb(place) ** 2, -2 * arb(place), 1]) ** 2 - arb(2) ** -5  # -2^-5 at the place
+            low, high = sweep.least(dip, arb(tolerance)), sweep.most(-dip, arb(tolerance))
+            assert low.lower() <= -(2.0**-5) and high.upper() >= 2.0**-5
+    ridge = arb_poly([arb(0.5), 0, -1]) ** 2 + arb(1)  # 1 at the root of 1/2, which no cut meets
+    assert not sweep.least(ridge - 2, arb(0)) > -1 and not sweep.most(2 - ridge, arb(0)) < 1
+    vague = arb(1, 0.5)
+    for known in (arb(1), arb(1.4), None):
+        assert sweep.most(arb_poly([vague]), arb(0), known).upper() >= 1.5
+        assert sweep.least(arb_poly([vague - 2]), arb(0), known).lower() <= -1.5
+
+
+@pytest.mark.parametrize("place", [0.0, 0.1, 0.3, 0.5, 0.8, 1.0])
+def test_positivity_is_proven_or_refused(place):
+    """On both halves; neither for balls that reach 0, nor because a search has ended."""
+    square = arb_poly([arb(place) ** 2, -2 * arb(place), 1])
+    assert positive(square + arb(2) ** -40) and not positive(square) and not positive(square - arb(2) ** -40)
+    assert not positive(square + arb(0.1, 0.1)) and not positive(arb_poly([arb(0, 1)]))
+    assert not proven_everywhere([square], lambda piece: False, lambda ends: False)
+
+
 @pytest.mark.parametrize("place", [Fraction(1, 4), Fraction(1, 3), Fraction(3, 4), Fraction(6, 7)])
 @pytest.mark.parametrize("depth", [Fraction(1, 100), Fraction(1, 2**60), Fraction(1, 2**200)])
 def test_a_dip_below_0_is_never_proven_away(place, depth):
@@ -225,6 +249,83 @@ def test_the_largest_value_is_taken_where_it_is_also_before_the_last_knots(law, 
     ends = [float(law.of(0.0, float(sign * reach * unit))) for sign in (-1, 1)]
     jump = any(abs(float(reach) - abs(float(k))) < 1e-9 for k in pieces.knots)
     assert jump or float(top) <= max(ends) * (1 + 2e-3) + 1e-12
+
+
+@st.composite
+def rising(draw):
+    """A loss that does not fall on the way from 0 to either side: one of the package, or any one, each side by itself."""
+    if draw(st.booleans()):
+        own = [law for law in LOSSES if law.exponent in (None, 1, 2, 3)]  # others in pieces next to them, up to 1
+        pieces = draw(st.sampled_from([*own, optdp.Pinball(0.7)])).branches(
+            draw(st.sampled_from([1, Fraction(5, 2)])), False
+        )
+        return Branches(pieces.knots, pieces.rows, draw(st.booleans()))
+    sides, some = [], st.integers(0, 6).map(lambda n: Fraction(n, 4))
+    for _ in range(2):
+        breaks = [Fraction(0), *sorted(draw(st.sets(st.integers(1, 20), max_size=2)).union())]
+        rows, height = [], draw(some)
+        for a, b in pairwise([*map(Fraction, (k / 8 for k in breaks)), Fraction(3)]):
+            row = [height, draw(some), draw(some), draw(some)]
+            height = sweep.horner(row, b - a) + draw(some)
+            rows.append(tuple(moved(row, -a)))
+        sides.append(([Fraction(k) / 8 for k in breaks], rows))
+    (left, before), (right, after) = sides
+    before = [tuple(-a if k % 2 else a for k, a in enumerate(row)) for row in reversed(before)]
+    return Branches((*(-k for k in reversed(left[1:])), *right), (*before, *after), draw(st.booleans()))
+
+
+GRID = [Fraction(k, 16) for k in range(-48, 49)]
+
+
+@settings(max_examples=200)
+@given(rising(), st.integers(1, 32).map(lambda k: Fraction(k, 16)))
+def test_the_largest_value_and_slope_up_to_a_distance_are_not_exceeded(law, reach):
+    near = [u for u in GRID if abs(u) <= reach]
+    assert all(law(u) <= law.top(reach) for u in near)
+    inside = [u for u in near if u not in law.knots]
+    rises = [abs(sum(k * a * u ** (k - 1) for k, a in enumerate(law.row(u)) if k)) for u in inside]
+    assert max(rises) <= law.slope(reach)
+
+
+@settings(max_examples=200)
+@given(rising(), st.integers(1, 24).map(lambda k: Fraction(k, 16)))
+def test_a_loss_is_widened_to_both_sides(law, by):
+    above, below, n = law.widened(by), law.widened(-by), int(16 * by)
+    values = [law(Fraction(k, 16)) for k in range(-64 - n, 65 + n)]
+    for k in range(129):
+        near, u = values[k : k + 2 * n + 1], Fraction(k - 64, 16)
+        assert below(u) <= min(near) and max(near) <= above(u)
+
+
+@settings(max_examples=200)
+@given(st.one_of(rising(), branches()), st.integers(1, 7).map(lambda k: Fraction(k, 8)))
+def test_what_is_said_of_a_loss_holds_everywhere(law, share):
+    row = law.rows[-1]
+    mirrored = tuple(-a if k % 2 else a for k, a in enumerate(row))
+    same = tuple(a * ((share - 1) / share) ** k for k, a in enumerate(row))
+    for pieces in (
+        law,
+        Branches((), (row,)),
+        *(Branches((Fraction(-1), k), (mirrored, law.rows[0][:1], row)) for k in (share, Fraction(1), Fraction(2))),
+        *(
+            Branches((Fraction(0), k), (left, row, law.rows[0]))
+            for k in (share, Fraction(1))
+            for left in (mirrored, same)
+        ),
+        *(
+            Branches((k - 1, Fraction(0), k), (left, left, row, row))
+            for k in (share, Fraction(1, 2))
+            for left in (row, same)
+        ),
+    ):
+        if pieces.even:
+            assert all(pieces(u) == pieces(-u) for u in GRID)
+        for part in (share, -share, share + 1):
+            if pieces.divided(part):
+                assert 0 < part < 1 and all(pieces(-part * d) == pieces((1 - part) * d) for d in GRID if d > 0)
+        if pieces.power is not None:
+            assert all(pieces(u) == pieces.power[0] * u ** pieces.power[1] for u in GRID)
+    assert Branches((Fraction(0),), (same, row)).divided(share)
 
 
 @pytest.mark.parametrize("law", LOSSES, ids=str)

@@ -143,7 +143,8 @@ class Branches:
         while high and high[0] <= 0:
             high, after = high[1:], after[1:]
         more = abs(after[0][0] - before[-1][0])  # between -by and by the other side counts
-        return Branches((*low, Fraction(0), *high), tuple((row[0] + more, *row[1:]) for row in (*before, *after)))
+        rows = tuple((row[0] + more, *row[1:]) for row in (*before, *after))
+        return Branches((*low, Fraction(0), *high), rows, self.upper)
 
 
 def exact(number: float | Fraction) -> fmpq:
