@@ -22,7 +22,9 @@ from optdp.certificates.base import Refusal
 from optdp.certificates.graded import GradedCertificate, Test
 from optdp.certificates.half_lines import HalfLinesCertificate
 from optdp.design import additive_curve
+from optdp.design.additive import private_finite
 from optdp.design.additive_graded import Mesh, Relaxation
+from optdp.exact import enclosures
 from optdp.exact.pairs import Pair
 from optdp.mechanisms.additive import AdditiveMechanism
 from optdp.problem.privacy import Privacy, mu_between
@@ -465,6 +467,65 @@ def test_profiles():
     pairs = [(0.06783636764439045, 0.01714223920168487), (0.1356727352887809, 0.0057140797338949565),
              (0.2713454705775618, 0.0005714079733894956)]  # fmt: skip
     assert optdp.solve_additive(optdp.Profile(pairs, 3.0), loss=optdp.Power(4), discrete=True).gap < 1e-6
+
+
+@pytest.mark.parametrize(
+    ("pairs", "loss"),
+    [
+        (
+            [(0.248, 5.09e-7), (0.106, 4.55e-5)],
+            optdp.Threshold(0.662),
+        ),  # before: gaps of 1, 0.4 and 0.003 after a minute
+        ([(0.325, 1.4e-9), (0.184, 5.8e-8)], optdp.Power(0.367)),
+        ([(0.153, 1.08e-8), (0.0418, 1.07e-7)], optdp.Quantile(0.95)),
+    ],
+)
+def test_where_one_pair_decides(pairs, loss):
+    profile = optdp.Profile(pairs)
+    found = optdp.solve_additive(profile, loss=loss)
+    least = optdp.solve_additive(*min(pairs), loss)
+    assert found.gap <= 1e-3 and found.verify() and found.mechanism.guarantee().implied_by(profile) is not False
+    assert found.mechanism.satisfies(profile) is True and profile.adjective in found.problem.statement()
+    assert found.value >= least.lower_bound and found.lower_bound >= least.lower_bound
+    assert optdp.Solution.from_dict(found.to_dict()).verify()
+
+
+@pytest.mark.parametrize("discrete", [False, True])
+@pytest.mark.parametrize(
+    ("pairs", "loss", "n"),
+    [
+        ([(0.6, 0.0006), (0.45, 0.05)], optdp.Threshold(2.56), 4),
+        ([(1.5, 0.01), (0.7, 0.04), (0.0, 0.2)], optdp.Pieces((0, "5/2"), ((0, 1), ("5/2",))), 3),
+        ([(3.0, 1e-4), (1.0, 0.02)], optdp.Pieces((0, 1, 2), ((0,), (-1, 1), (1,))), 5),
+    ],
+)
+def test_all_rows_at_once_agree_with_cuts(pairs, loss, n, discrete, monkeypatch):
+    how = {"discrete": True} if discrete else {"n": n}
+    profile = optdp.Profile(pairs, 4.0 if discrete else 1.0)
+    whole = optdp.solve_additive(profile, loss=loss, **how)
+    monkeypatch.setattr(additive_curve, "MOST_ROWS", 0)
+    cuts = optdp.solve_additive(profile, loss=loss, time_limit=5.0, **how)
+    assert "at once" in whole.program.solver and "at once" not in cuts.program.solver
+    for one, other in ((whole, cuts), (cuts, whole)):
+        assert one.verify() and one.lower_bound <= other.value * (1 + 1e-12)
+    assert whole.gap <= cuts.gap + 1e-4
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(st.floats(0.05, 1.0), min_size=1, max_size=9),
+    st.floats(0.1, 2.0),
+    st.floats(1e-6, 0.3),
+    st.integers(1, 3),
+    st.booleans(),
+)
+def test_noise_for_several_pairs_keeps_each(p, eps, delta, n, bins):
+    """Also where its masses were private for none of them."""
+    pairs = [(eps, delta), (eps / 2, min(3 * delta, 0.9)), (2 * eps, delta / 10)]
+    noise = private_finite(optdp.Profile(pairs), optdp.Line(), n, np.array(p), 0.0 if bins else 0.1, bins)
+    for e, d in pairs:
+        assert noise.exact_delta(Fraction(enclosures.exp_below(e))) <= Fraction(d)
+    assert noise.satisfies(optdp.Profile(pairs)) is True
 
 
 def test_integers_and_sensitivities():

@@ -44,7 +44,7 @@ from optdp.certificates.spike import SpikeCertificate
 from optdp.certificates.staircase import IntegerStaircaseCertificate, StaircaseCertificate
 from optdp.certificates.tails import TailsCertificate
 from optdp.design import additive_lattice, additive_narrow
-from optdp.design.additive_lattice import BITS, Bracket, LatticeTask, as_weights, cut_off, private_geometric
+from optdp.design.additive_lattice import BITS, Bracket, LatticeTask, as_weights, cut_off, pairs_of, private_geometric
 from optdp.design.progress import ProgressLike
 from optdp.design.registry import Run, register, solve
 from optdp.exact import enclosures, require
@@ -58,7 +58,7 @@ from optdp.problem.domains import Integers, Line
 from optdp.problem.families import Additive
 from optdp.problem.losses import CustomLoss, Loss, LossLike
 from optdp.problem.objectives import Objective, WorstCase
-from optdp.problem.privacy import GDP, ApproxDP, Privacy
+from optdp.problem.privacy import GDP, ApproxDP, Privacy, Profile
 from optdp.problem.problem import Problem
 from optdp.solution import Program, Solution
 from optdp.solvers.lp import Highs, LinearProgram, LinearSolver, Session, stacked
@@ -587,21 +587,23 @@ def _refined_pairs(coarse: LatticeProgram, n: int, size: int) -> dict[int, np.nd
 
 
 def private_finite(
-    privacy: ApproxDP, domain: Line | Integers, n: int, p: np.ndarray, atom: float = 0.0, bins: bool = False,
+    privacy: ApproxDP | Profile, domain: Line | Integers, n: int, p: np.ndarray, atom: float = 0.0, bins: bool = False,
     tail: bool = False,
 ) -> AdditiveMechanism:  # fmt: skip
-    """Noise close to the masses p_0, p_1, .. (and an atom) that is (eps, delta)-private exactly; `bins` as of the mechanism,
-    `tail`: whether they are continued by p_(i+n) = p_i/E.
+    """Noise close to the masses p_0, p_1, .. (and an atom) that keeps all of one or more pairs (eps, delta > 0) exactly; `bins`
+    as of the mechanism, `tail`: whether masses are continued by p_(i+n) = p_i/E.
 
-    The masses become integers; where the exact divergence exceeds delta, they are mixed with a reference noise that
-    is private for half of delta, just enough (divergences are convex).
+    The masses become integers; where an exact divergence exceeds its delta, they are mixed with a reference noise that
+    is private for half of the least delta at the least eps, just enough (divergences are convex).
     """
-    eps, delta = float(privacy.eps), float(privacy.delta)
-    ratio, limit = enclosures.exp_below(privacy.eps), Fraction(privacy.delta)  # type: ignore[arg-type]
+    pairs = pairs_of(privacy)
+    least = pairs[0][0]
+    eps, delta = float(least), min(float(d) for _, d in pairs)
+    limits = [(enclosures.exp_below(e), Fraction(d)) for e, d in pairs]
     rest, decay = np.zeros(0), 0
     if tail:
         p, rest = p[:-n], p[-n:] / -math.expm1(-eps)
-        decay = math.ceil(LIMB / ratio)
+        decay = math.ceil(LIMB / enclosures.exp_below(least))
     total = atom + (1 + bins) * p[0] + 2 * p[1:].sum() + 2 * rest.sum()
     if not tail:
         used = np.flatnonzero(p > 1e-15 * delta * total / p.size)
@@ -621,13 +623,14 @@ def private_finite(
         mixed[: whole.size] += (1 - share) * whole / total
         parts = (mixed[:-n], mixed[-n:]) if tail else (np.trim_zeros(mixed, "b"), rest)
         weights, ends, (stays,) = (tuple(as_weights(part, 1.0)) for part in (*parts, np.array([stuck])))
-        noise = AdditiveMechanism(domain, privacy.sensitivity, n, weights, stays, ends, decay, privacy.eps, bins=bins)
-        excess = noise.exact_delta(ratio) - limit
-        if excess <= 0:
+        notion = privacy if isinstance(privacy, Profile) else None
+        noise = AdditiveMechanism(domain, privacy.sensitivity, n, weights, stays, ends, decay, least, notion, bins=bins)
+        excess = [(noise.exact_delta(ratio) - limit, limit) for ratio, limit in limits]
+        if all(more <= 0 for more, _ in excess):
             return noise
         if share >= 1:
             break
-        needed = max(float(excess / (excess + limit / 2)), 2.0**-50)
+        needed = max(*(float(more / (more + limit / 2)) for more, limit in excess if more > 0), 2.0**-50)
         share = min(1.0, share + needed * 1.01) if share < 0.5 else 1.0
     where = f"for eps = {eps:g}, delta = {delta:g} on a lattice of {n} points"
     raise ArithmeticError(f"no exactly private noise was found {where}")

@@ -38,10 +38,11 @@ import numpy as np
 from optdp.certificates.additive import AdditiveCertificate, Multiplier
 from optdp.certificates.base import Refusal
 from optdp.certificates.half_lines import HalfLinesCertificate
-from optdp.design import additive_lattice
-from optdp.design.additive import MAX_POINTS
+from optdp.design import additive, additive_lattice
+from optdp.design.additive import MAX_POINTS, private_finite
 from optdp.design.additive_graded import DULL, Mesh, Relaxation, broken_sets, peaks, spaced
 from optdp.design.additive_lattice import Bracket, LatticeTask, as_weights, cut_off, pairs_of, private_geometric
+from optdp.design.additive_pairs import MOST_ROWS, WrittenOut, for_all, from_single
 from optdp.design.registry import Run, register
 from optdp.exact import require, work
 from optdp.mechanisms.additive import AdditiveMechanism
@@ -378,6 +379,20 @@ class TailProgram:
             self.add(fresh)
         return False
 
+    @property
+    def model(self) -> LinearProgram:
+        return self.session.program
+
+    @property
+    def told(self) -> tuple[str, str, str]:
+        """Variables, rows, and how it was solved, in words."""
+        where = f"on a lattice of {self.n} points per sensitivity"
+        return (
+            f"{self.size} tail probabilities {where}",
+            f"{len(self.cuts)} cuts",
+            f"{self.rounds} rounds on the last lattice",
+        )
+
     def masses(self) -> tuple[np.ndarray, float]:
         """(p_0, p_1, ..., atom) of the private noise."""
         line, m, q = self.line(self.inner)
@@ -506,7 +521,7 @@ class _Task(LatticeTask):
 
     def __init__(self, problem: Problem, deadline: float, solver: LinearSolver | None) -> None:
         super().__init__(problem)
-        self.deadline, privacy = deadline, self.privacy
+        self.deadline, self.written, privacy = deadline, solver, self.privacy
         self.solver = solver or Highs(tolerance=1e-9, options=(("small_matrix_value", 1e-12),))
         #: For meshes: what it says is tested, and much sooner there.
         rough = ("small_matrix_value", 1e-12), ("presolve", "off")
@@ -515,9 +530,6 @@ class _Task(LatticeTask):
         self.scaled = solver or Highs(tolerance=1e-7, options=(*rough, ("simplex_scale_strategy", 0)))
         self.gaussian, self.pairs = isinstance(privacy, GDP), pairs_of(privacy)
         self.atoms = not self.gaussian and all(delta > 0 for _, delta in self.pairs) and not self.integers
-        fits = additive_lattice.coarsest(self.jumps) if self.jumps and self.loss.steps and not self.integers else None
-        #: Points per sensitivity of a lattice that has the value of the line; 0 where there is none of few points.
-        self.fits = fits if fits and fits <= JUMPY else 0
         if self.gaussian:
             from scipy.special import ndtri
 
@@ -534,6 +546,14 @@ class _Task(LatticeTask):
             cut = truncated_radius(low, 0.4 * least) + 1
             self.radius = cut if not steep else min(cut, 40 / max(low, 1e-9)) + 12 / steep if least < 1 else 30 / steep
         self.radius += self.beyond
+        fits = additive_lattice.coarsest(self.jumps) if self.jumps and self.loss.steps and not self.integers else None
+        #: Points per sensitivity of a lattice that has the value of the line; 0 where there is none of few points.
+        self.fits = fits if fits and (fits <= JUMPY or self.whole(fits)) else 0
+
+    def whole(self, n: int) -> bool:
+        """Whether the program on a lattice of n points is written out."""
+        few = 0 < len(self.pairs) * n * (self.radius + 2) * n < MOST_ROWS
+        return few and self.beyond > 0 and all(delta > 0 for _, delta in self.pairs)
 
     def bins(self, n: int) -> bool:
         return n == self.fits and super().bins(n)
@@ -689,6 +709,31 @@ def _bracket(task: _Task, n: int, coarse: TailProgram | None, share: float) -> B
     return None
 
 
+def _written_out(task: _Task, n: int, share: float) -> Bracket | None:
+    """Both sides on one lattice for a loss that is constant far out, by programs that have all rows."""
+    size = math.ceil(task.radius * n) + n
+    costs, bins = task.costs(n, size - 1), task.bins(n)
+    made = []
+    for short in (True, False):
+        program = WrittenOut(
+            task.pairs, n, costs, atom=task.atoms and not bins, bins=bins, short=short, solver=task.written
+        )
+        if not program.solve(task.deadline - time.perf_counter()):
+            return None
+        made.append((program, AdditiveCertificate(n, "bins" if bins else "nodes", tuple(program.multipliers()))))
+    (_, relaxed), (program, own) = made
+    domain: Any = task.problem.domain
+    try:
+        mechanism = private_finite(task.privacy, domain, n, *program.masses(), bins)
+    except ArithmeticError:
+        return None
+    value = mechanism.enclose_loss(task.loss, sent=True)[1]
+    lower = min(own.bound(task.problem).value, value)
+    best = Bracket(mechanism, value, own, lower, program).proven(relaxed, task.problem)
+    # Interior points end short of the optimum where masses are as small as a delta is beside a large eps.
+    return replace(best, solved=best.lower > (1 - share) * made[0][0].objective)
+
+
 def _refined(
     task: _Task, best: Bracket, first: Bracket, cells: int, growth: float, inner: float, rtol: float
 ) -> tuple[Bracket, bool]:
@@ -805,15 +850,22 @@ def design(run: Run, *, n: int | None = None, gaussian: bool = True) -> Solution
     points = n or (int(task.width) if task.integers else math.ceil(4 * float(privacy.mu)) if task.gaussian else 6)
     best: Bracket | None = None
     coarse: TailProgram | None = None
-    whole = known = task.known(gaussian and not fixed)
+    known = task.known(gaussian and not fixed)
+    if not fixed and len(task.pairs) > 1 and not task.loss.convex and all(delta > 0 for _, delta in task.pairs):
+        known = from_single(run, additive.design).better(known)
+    whole = known
     for size in [] if known.gap <= rtol else [points] if fixed else _sizes(task, points):
         if size * (task.radius + 2) > MAX_POINTS:
             break
         run.progress(f"{size} lattice points per sensitivity", *((best.lower, best.value) if best else ()))
         found = None
         with contextlib.suppress(OverflowError):  # costs far out, of high powers
-            halved = coarse is not None and 2 * coarse.n == size and not task.bins(size)
-            found = _bracket(task, size, coarse if halved else None, SOLVED * rtol)
+            if task.whole(size):
+                found = _written_out(task, size, SOLVED * rtol)
+            if found is None or not found.solved:
+                halved = isinstance(coarse, TailProgram) and 2 * coarse.n == size and not task.bins(size)
+                cut = _bracket(task, size, coarse if halved else None, SOLVED * rtol)
+                found = cut.better(found) if cut else found
         if found is None and not task.jumps:
             break
         if found is not None:
@@ -840,10 +892,10 @@ def design(run: Run, *, n: int | None = None, gaussian: bool = True) -> Solution
         told = whole.program
     elif best is not None:
         program = best.program
+        variables, rows, rounds = program.told
         told = Program(
-            f"{program.size} tail probabilities on a lattice of {program.n} points per sensitivity",
-            f"{found_by}: {len(program.cuts)} cuts", f"{task.solver.name}, {program.rounds} rounds on the last lattice",
-            run.seconds, run.rtol, program.objective, build=_model, arguments=(program.session.program,),
+            variables, f"{found_by}: {rows}", f"{task.solver.name}, {rounds}", run.seconds, run.rtol, program.objective,
+            build=_model, arguments=(program.model,),
         )  # fmt: skip
     message = "the noise is the Gaussian's" if isinstance(whole.mechanism, LatticeGaussian) else whole.kind
     told = replace(told, message=message, stopped=run.seconds > run.time_limit)
@@ -894,16 +946,11 @@ def _model(program: LinearProgram) -> LinearProgram:
 
 
 def _one_pair(run: Run, n: int | None) -> Solution:
-    from optdp.design import additive
-
     privacy: Any = run.problem.privacy
     eps, delta = privacy.pairs[0]
     single = replace(run, problem=replace(run.problem, privacy=ApproxDP(eps, delta, privacy.sensitivity)))
     found = additive.design(single, n=n)
-    own: Any = found.certificate
-    if isinstance(own, AdditiveCertificate):  # the others try every pair
-        own = replace(own, multipliers=tuple(replace(m, eps=eps) for m in own.multipliers))
-    return replace(found, problem=run.problem, certificate=own)
+    return replace(found, problem=run.problem, certificate=for_all(found.certificate, eps))
 
 
 def _under_curve(run: Run, curve: Curve, n: int | None) -> Solution:

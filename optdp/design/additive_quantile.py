@@ -25,12 +25,13 @@ from optdp.certificates.additive import AdditiveCertificate, on_integers
 from optdp.certificates.quantile import QuantileCertificate
 from optdp.design import additive, additive_curve, additive_divergence
 from optdp.design.additive_lattice import Bracket, pairs_of
+from optdp.design.additive_pairs import from_single
 from optdp.design.registry import Run, register
 from optdp.exact import enclosures, require
 from optdp.problem.domains import Integers
 from optdp.problem.losses import Threshold
 from optdp.problem.objectives import Quantile, WorstCase
-from optdp.problem.privacy import GDP
+from optdp.problem.privacy import GDP, Profile
 from optdp.problem.problem import Problem
 from optdp.solution import Solution
 
@@ -189,6 +190,8 @@ def design(run: Run, *, n: int | None = None) -> Solution:
         raise ValueError(f"level = {level:g} is not allowed: {why}; it must be above delta")
     fixed = int(privacy.sensitivity) if integers else n or 0  # type: ignore[attr-defined]
     search = _Search(run, level, privacy.sensitivity, integers, fixed)  # type: ignore[attr-defined]
+    if n is None and len(pairs_of(privacy)) > 1 and isinstance(privacy, Profile) and least > 0:
+        search.best = from_single(run, design)
     most = FINEST[_design(_inner(problem, privacy.sensitivity)).__name__.rsplit(".", 1)[1]]  # type: ignore[attr-defined]
     for _ in range(PROBES):
         small = min(float(search.high[0]) if search.high else 1.0, 1.0)
@@ -202,10 +205,12 @@ def design(run: Run, *, n: int | None = None) -> Solution:
     if best.mechanism is None:
         told = f"level = {level:g} is not allowed: no noise was found within the time limit"
         raise ValueError(search.failure or told)
+    told = (
+        f"; the probability of errors above {len(search.tried)} distances, one after the other" if search.tried else ""
+    )
     program = replace(
         best.program, seconds=run.seconds, rtol=run.rtol, stopped=run.seconds > run.time_limit,
-        constraints=f"{best.program.constraints}; the probability of errors above {len(search.tried)} distances, one after the "
-        "other",
+        constraints=best.program.constraints + told,
     )  # fmt: skip
     return Solution(problem, best.value, min(best.lower, best.value), best.mechanism, best.certificate, program)
 
