@@ -75,6 +75,8 @@ LARGEST = 30_000
 NARROW, FIRST, LIMIT = 0.1, 8, 24
 #: Lattices with more points, or programs with more rows, are not tried.
 MAX_POINTS = 60_000
+#: Noise with more points is not mixed in.
+FARTHEST = 8 * MAX_POINTS
 MAX_ROWS = 120_000
 #: Lattices of at most so many points per sensitivity are solved exactly where a geometric tail and slacks go together: on finer
 #: ones that takes long.
@@ -594,11 +596,13 @@ def private_finite(
     as of the mechanism, `tail`: whether masses are continued by p_(i+n) = p_i/E.
 
     The masses become integers; where an exact divergence exceeds its delta, they are mixed with a reference noise that
-    is private for half of the least delta at the least eps, just enough (divergences are convex).
+    is private with room to spare, just enough (divergences are convex): of each delta less than 0.9 is of use for it.
+
+    **Raises** ArithmeticError where weights are too coarse, or such noise would have more than FARTHEST points.
     """
     pairs = pairs_of(privacy)
     least = pairs[0][0]
-    eps, delta = float(least), min(float(d) for _, d in pairs)
+    eps, delta = additive_lattice.falling(pairs) if len(pairs) > 1 else float(least), min(float(d) for _, d in pairs)
     limits = [(enclosures.exp_below(e), Fraction(d)) for e, d in pairs]
     rest, decay = np.zeros(0), 0
     if tail:
@@ -611,6 +615,8 @@ def private_finite(
     atom = atom if atom > 1e-6 * delta * total else 0.0
     # Private with room to spare: a Laplacian with as long a tail, or one that is truncated, for half of delta.
     count = p.size + n if tail else int((truncated_radius(eps, delta / 2) + 2) * n) + 2
+    if count > FARTHEST:
+        raise ArithmeticError(f"no noise of fewer than {count} points is known to be private with room to spare")
     reference = np.exp(-eps * (1 - 1e-9 * (not tail)) / n * np.arange(count))
     reference = reference if tail else cut_off(reference, 0.49 * delta, n, bins)
     reference[count - n :] /= -math.expm1(-eps) if tail else 1.0

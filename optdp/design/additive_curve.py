@@ -42,7 +42,7 @@ from optdp.design import additive, additive_lattice
 from optdp.design.additive import MAX_POINTS, private_finite
 from optdp.design.additive_graded import DULL, Mesh, Relaxation, broken_sets, peaks, spaced
 from optdp.design.additive_lattice import Bracket, LatticeTask, as_weights, cut_off, pairs_of, private_geometric
-from optdp.design.additive_pairs import MOST_ROWS, WrittenOut, for_all, from_single
+from optdp.design.additive_pairs import LATE, MOST_ROWS, WrittenOut, for_all, from_single, under_curve
 from optdp.design.registry import Run, register
 from optdp.exact import require, work
 from optdp.mechanisms.additive import AdditiveMechanism
@@ -64,10 +64,9 @@ IDLE = 4
 MAGNIFY = 2.0**20
 #: How far from private noise to the relaxation's optimum cuts are looked for.
 STEP = 0.5
-#: Deltas below this share of a curve's largest are not resolved: what is tried, one after the other.
-FAINT = (1e-6, 1e-5, 1e-4, 1e-3)
-#: What counts as breaking the curve; the share of the parameters that is kept back for noise to start from.
-BROKEN, CORE = 1e-8, 0.97
+#: What counts as breaking the curve; the share of the parameters that noise is for to start from,
+#: and the share of the least delta that such noise is cut off for.
+BROKEN, CORE, SPARED = 1e-8, 0.97, 0.4
 #: The mu from which meshes are sooner fine enough than lattices.
 STEEP = 2.5
 #: Cells that shrink towards 0 are used where the one at 0 costs more than this share by its width.
@@ -84,6 +83,9 @@ SLACK, PROOF = 3e-6, 0.85
 EVEN = 1e-4
 #: Lattices of more points are not tried for a loss that jumps; how many are for where it does.
 JUMPY, LATTICES = 16, 4
+#: The share of the time for noise where the bound is another program; shares of noise with room to spare that are mixed in where
+#: what is not solved breaks the curve by its rounding.
+NOISE, MIXED = 0.6, (1e-6, 1e-4, 1e-2, 0.3, 1.0)
 #: How near a lattice's objectives come, as a share of rtol; the tolerance of noise that is for another loss.
 SOLVED, BORROWED = 0.05, 0.01
 
@@ -536,14 +538,10 @@ class _Task(LatticeTask):
             self.radius = -float(ndtri(_rare(float(privacy.mu)))) / float(privacy.mu) + 1
         else:  # what the noise of `core` needs
             least = min(float(d) for _, d in self.pairs if d > 0) if any(d > 0 for _, d in self.pairs) else 1.0
-            #: A rate at which noise may fall, by each pair alone; at eps = 0 at the cost of a share of its delta.
-            self.rate = min(
-                float(e) if float(e) > 0 else math.log((1 + 0.4 * float(d)) / (1 - 0.4 * float(d)))
-                for e, d in self.pairs
-            )
+            self.rate = additive_lattice.falling(self.pairs)
             low = CORE * self.rate
             steep = min((float(e) for e, d in self.pairs if d == 0), default=0.0)
-            cut = truncated_radius(low, 0.4 * least) + 1
+            cut = truncated_radius(low, SPARED * least) + 1
             self.radius = cut if not steep else min(cut, 40 / max(low, 1e-9)) + 12 / steep if least < 1 else 30 / steep
         self.radius += self.beyond
         fits = additive_lattice.coarsest(self.jumps) if self.jumps and self.loss.steps and not self.integers else None
@@ -629,17 +627,18 @@ class _Task(LatticeTask):
             for i in range(rare + 1, program.size):
                 tails[i] = line[start + i] = line[start + i - n] * fall
             return np.append(tails, 0.0)
-        eps = CORE * self.rate
+        eps, least = CORE * self.rate, min((float(d) for _, d in self.pairs if d > 0), default=1.0)
+        masses, place = np.zeros(program.size + 1), np.arange(program.size + 1 + n * bool(program.fall))
         if program.fall:  # slowly down to where the other pairs' deltas leave room, then as fast as the tail falls
-            steep, least = -math.log(program.fall), min((float(d) for _, d in self.pairs if d > 0), default=1.0)
-            far = min(math.log(2 / least) / eps, program.size / n - 1) if least < 1 and eps > 0 else 0.0
-            falls = min(eps, steep) * np.minimum(k / n, far) + steep * np.maximum(k / n - far, 0.0)
-            return np.append(np.exp(-falls) / 2, 0.0)
-        end = max(1e-9, CORE / 2 * min(float(d) for _, d in self.pairs))
-        masses = np.zeros(program.size + 1)
-        kept = cut_off(np.exp(-eps / n * np.arange(masses.size)), end, n, program.bins)
-        masses[: kept.size] = kept / (2 * kept.sum() - program.mirror * kept[0])
-        return np.append(masses[::-1].cumsum()[::-1][1:], 0.0)
+            steep = -math.log(program.fall)
+            far = min(truncated_radius(eps, SPARED * least), program.size / n - 1) if least < 1 else 0.0
+            kept = np.exp(-min(eps, steep) * np.minimum(place / n, far) - steep * np.maximum(place / n - far, 0.0))
+            masses = np.append(kept[: program.size + 1], kept[program.size + 1 :].sum() / (1 - program.fall))
+        else:
+            kept = cut_off(np.exp(-eps * place / n), max(1e-9, CORE / 2 * least), n, program.bins)
+            masses[: kept.size] = kept
+        masses /= 2 * masses.sum() - program.mirror * masses[0]
+        return np.append(masses[::-1].cumsum()[::-1][1 : program.size + 1], 0.0)
 
     def known(self, noise: bool) -> Bracket:
         """What is known without a lattice: under Gaussian DP the bound of half-lines, and (`noise`) on the line the Gaussian."""
@@ -675,15 +674,15 @@ def _bracket(task: _Task, n: int, coarse: TailProgram | None, share: float) -> B
     cuts = [cut.finer(2) for _, cut in coarse.active()] if coarse else []
     for _ in range(5):
         size = 2 * coarse.size if coarse else math.ceil(radius * n) + n
-        program = task.program(n, size, slack)
-        program.deadline = task.deadline
+        program, now = task.program(n, size, slack), time.perf_counter()
+        program.deadline = now + (NOISE if task.beyond else 1.0) * (task.deadline - now)
         program.add([*task.start(program), *cuts])
         solved = program.solve(coarse.spread() if coarse else task.core(program), tolerance, share)
-        if not program.values.any():
+        if coarse and not program.values.any():
             return None
         exact = {float(e): e for e, _ in task.pairs}
         shrunk = {} if task.gaussian else dict(zip(program.curve.eps.tolist(), (e for e, _ in task.pairs), strict=True))  # type: ignore[attr-defined]
-        multipliers = _multipliers(program, {**exact, **shrunk})
+        multipliers = _multipliers(program, {**exact, **shrunk}) if program.values.any() else []
         steep = sum(math.expm1(float(m.eps)) * m.rest for m in multipliers) / 2  # type: ignore[arg-type, misc]
         ends = not program.fall and not task.beyond and radius < 40 * task.radius + 40
         if ends and solved and program.costs[-1] < _level(program) + steep:
@@ -698,7 +697,12 @@ def _bracket(task: _Task, n: int, coarse: TailProgram | None, share: float) -> B
             relaxed.solve(program.inner, tolerance, share)
             multipliers = _multipliers(relaxed, exact)
         certificate = AdditiveCertificate(n, "bins" if program.bins else "nodes", tuple(multipliers))
-        mechanism = task.mechanism(program)
+        mechanism, inner = task.mechanism(program), program.inner
+        for part in () if solved or mechanism.admitted(task.privacy) else MIXED:
+            program.inner = (1 - part) * inner + part * task.core(program)
+            mechanism = task.mechanism(program)
+            if mechanism.admitted(task.privacy):
+                break
         if mechanism.admitted(task.privacy):
             value = mechanism.enclose_loss(task.loss, sent=True)[1]
             lower = min(certificate.bound(task.problem).value, value)
@@ -844,7 +848,7 @@ def design(run: Run, *, n: int | None = None, gaussian: bool = True) -> Solution
     if isinstance(privacy, Profile) and len(privacy.pairs) == 1 and privacy.pairs[0][1] > 0:  # type: ignore[operator]
         return _one_pair(run, n)
     if isinstance(privacy, Curve):
-        return _under_curve(run, privacy, n)
+        return under_curve(run, lambda part: design(part, n=n))
     task = _Task(problem, run.began + run.time_limit, run.solver)
     fixed = n is not None or task.integers
     points = n or (int(task.width) if task.integers else math.ceil(4 * float(privacy.mu)) if task.gaussian else 6)
@@ -928,10 +932,13 @@ def _sizes(task: _Task, points: int) -> Iterator[int]:
 def _borrowed(run: Run, gaussian: bool, best: Bracket) -> Bracket:
     """Noise that is good for powers, where the lattices of a loss that is none are too coarse."""
     for power in ("squared", "abs"):
-        if math.isinf(best.value) or run.left():
+        left = max(run.left(), LATE * run.time_limit if math.isinf(best.value) else 0.0)
+        if left:
             other = replace(run.problem, objective=WorstCase(power))
+            progress = run.progress.part(f"noise for {other.objective.loss}", best.lower, best.value)
+            known = replace(run, problem=other, time_limit=left, began=time.perf_counter(), progress=progress)
             with contextlib.suppress(ValueError, SolverFailure):
-                made = design(replace(run, problem=other, rtol=max(run.rtol, BORROWED)), gaussian=gaussian)
+                made = design(replace(known, rtol=max(run.rtol, BORROWED)), gaussian=gaussian)
                 value = made.mechanism.enclose(run.problem.objective)[1]
                 if value < best.value:
                     kind = f"noise for {other.objective.loss}, which is better than what was found for this loss"
@@ -951,42 +958,6 @@ def _one_pair(run: Run, n: int | None) -> Solution:
     single = replace(run, problem=replace(run.problem, privacy=ApproxDP(eps, delta, privacy.sensitivity)))
     found = additive.design(single, n=n)
     return replace(found, problem=run.problem, certificate=for_all(found.certificate, eps))
-
-
-def _under_curve(run: Run, curve: Curve, n: int | None) -> Solution:
-    """Noise for the pairs that keep every such curve, and the bound of the pairs on it."""
-    begun = time.perf_counter()
-
-    def solved(pairs: Sequence[tuple[Any, Any]], seconds: float) -> Solution:
-        problem = replace(run.problem, privacy=Profile(tuple(pairs), curve.sensitivity))
-        return design(
-            replace(run, problem=problem, rtol=0.5 * run.rtol, time_limit=seconds, began=time.perf_counter()), n=n
-        )
-
-    def both() -> tuple[Solution, Solution]:
-        """With pure privacy where hardly any delta is left, and for the bound nothing there."""
-        for faint in FAINT:
-            least = faint * max(float(d) for _, d in curve.pairs)
-            clear = [(e, d) for e, d in curve.pairs if float(d) > least]
-            end = [(e, 0.0) for e, _ in curve.pairs[len(clear) : len(clear) + 1]]
-            with contextlib.suppress(ValueError):  # fewer digits may be needed
-                kept = solved([*clear, *end], run.time_limit / 2)
-                left = max(run.time_limit - (time.perf_counter() - begun), 0.1)
-                points = [(e, d) for e, d in curve.points if least < float(d) < 1 or (d == 0 < float(e))]
-                return kept, solved(points or [curve.points[0]], left)
-        raise ValueError(
-            f"{curve.adjective} is not allowed: no noise was found for it; take other points, or more of them"
-        )
-
-    kept, beyond = both()
-    mechanism, certificate = kept.mechanism, beyond.certificate
-    if isinstance(mechanism, AdditiveMechanism):  # other noise guarantees one pair, which implies the curve
-        mechanism = replace(mechanism, notion=curve)
-    lower = min(certificate.bound(run.problem).value, kept.value)
-    told = replace(
-        kept.program, rtol=run.rtol, constraints=f"{kept.program.constraints}; for the bound the points themselves"
-    )
-    return Solution(run.problem, kept.value, lower, mechanism, certificate, told)
 
 
 register(

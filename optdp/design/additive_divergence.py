@@ -476,7 +476,8 @@ def _near_kl(run: Run, n: int | None) -> Solution:
 
     def solved(bound: Number) -> Solution:
         other = replace(run.problem, privacy=KL(bound, privacy.sensitivity))
-        return design(replace(run, problem=other, rtol=max(run.rtol / 3, 1e-5)), n=n)
+        part = replace(run, problem=other, rtol=max(run.rtol / 3, 1e-5))
+        return design(replace(part, progress=run.progress.part(f"under {other.privacy.adjective}")), n=n)
 
     proof: Any = solved(privacy.bound).certificate
     certificate = replace(proof, kl=True)

@@ -7,6 +7,7 @@ function the coarsest lattice with cells that end at its jumps has the value of 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import pairwise
@@ -38,6 +39,11 @@ def pairs_of(privacy: Privacy) -> tuple[tuple[Any, Any], ...]:
     if isinstance(privacy, ApproxDP):
         return ((privacy.eps, privacy.delta),)
     return privacy.pairs if isinstance(privacy, Profile | Curve) else ()
+
+
+def falling(pairs: Sequence[tuple[Any, Any]]) -> float:
+    """A rate at which noise may fall, by each pair alone; at eps = 0 at the cost of 0.4 of its delta."""
+    return min(float(e) if float(e) > 0 else 2 * math.atanh(0.4 * float(d)) for e, d in pairs)
 
 
 def refused(problem: Problem, notions: Any, names: str) -> str | None:
@@ -200,12 +206,12 @@ def private_geometric(
                 least = -(-max(masses[max(a - n, 0) : a + n + 1]) * bottom // top)
                 if masses[a] < least:
                     masses[a], changed = least, True
+            for r in range(len(masses) - 2, len(masses) - n - 1, -1):  # across the period the tail must not rise
+                if masses[r] < masses[r + 1]:
+                    masses[r], changed = masses[r + 1], True
             if not changed:
                 break
-        block = masses[-n:]
-        for r in range(n - 2, -1, -1):  # across the period the tail must not rise
-            block[r] = max(block[r], block[r + 1])
-        tail = [-(-w * LIMB // (LIMB - decay)) for w in block]
+        tail = [-(-w * LIMB // (LIMB - decay)) for w in masses[-n:]]
         least = -(-tail[0] * bottom // top)
         tail = [max(t, least) for t in tail]
         if 2 * (sum(masses[:-n]) + sum(tail)) < TOTAL:

@@ -29,7 +29,9 @@ from optdp.certificates.quantile import QuantileCertificate
 from optdp.design.additive_lattice import Bracket
 from optdp.design.registry import Run
 from optdp.mechanisms.additive import AdditiveMechanism
-from optdp.problem.privacy import ApproxDP
+from optdp.problem.objectives import Quantile
+from optdp.problem.privacy import ApproxDP, Profile
+from optdp.problem.problem import Problem
 from optdp.solution import Solution
 from optdp.solvers.lp import Highs, LinearProgram, LinearSolver, SolverFailure, stacked
 
@@ -37,6 +39,10 @@ from optdp.solvers.lp import Highs, LinearProgram, LinearSolver, SolverFailure, 
 MOST_ROWS = 60_000
 #: So many pairs are tried alone, in a share of the time.
 MOST_PAIRS, TIME = 4, 0.4
+#: Deltas below this share of a curve's largest are not resolved: what is tried, one after the other.
+FAINT = (1e-6, 1e-5, 1e-4, 1e-3)
+#: The share of the time limit that more is spent where there is no noise yet.
+LATE = 0.1
 #: Up to so many sensitivities from 0 masses may rise outwards: further out no rows are for that.
 RISING = 3
 #: By how much of the cost at the sensitivity an atom at 0 is preferred to a cell there, which costs the same on the lattice.
@@ -45,18 +51,19 @@ TIE = 1e-7
 
 def from_single(run: Run, design: Callable[[Run], Solution]) -> Bracket:
     """What is known from designs for one pair (eps, delta) each, until that is enough."""
-    problem, began, empty = run.problem, time.perf_counter(), AdditiveCertificate(1, "nodes", ())
+    problem, began = run.problem, time.perf_counter()
     privacy: Any = problem.privacy
     pairs = privacy.pairs
     implied = pairs[0][0], min((d for _, d in pairs), key=float)
-    best = Bracket(None, math.inf, empty, 0.0)
+    best = Bracket(None, math.inf, nothing(problem), 0.0)
     for eps, delta in dict.fromkeys([pairs[0], implied, *pairs[1:MOST_PAIRS]]):
         left = TIME * run.time_limit - (time.perf_counter() - began)
         if best.gap <= run.rtol or left <= 0:
             break
         single = replace(problem, privacy=ApproxDP(eps, delta, privacy.sensitivity))
+        progress = run.progress.part(f"{single.privacy.adjective} alone", best.lower, best.value)
         try:
-            found = design(replace(run, problem=single, time_limit=left, began=time.perf_counter()))
+            found = design(replace(run, problem=single, time_limit=left, began=time.perf_counter(), progress=progress))
         except (ValueError, SolverFailure):  # no noise was found, or it is given in closed form for one pair alone
             continue
         noise: Any = found.mechanism
@@ -81,6 +88,50 @@ def for_all(certificate: Any, eps: Any) -> Any:
     if isinstance(certificate, AdditiveCertificate):
         return replace(certificate, multipliers=tuple(replace(m, eps=eps) for m in certificate.multipliers))
     return certificate
+
+
+def under_curve(run: Run, design: Callable[[Run], Solution]) -> Solution:
+    """Noise for the pairs that keep every such curve, and the bound of the pairs on it."""
+    problem = run.problem
+    curve: Any = problem.privacy
+
+    def solved(pairs: Sequence[tuple[Any, Any]], seconds: float, told: str) -> Solution:
+        profile = replace(problem, privacy=Profile(tuple(pairs), curve.sensitivity))
+        part = replace(run, problem=profile, rtol=0.5 * run.rtol, time_limit=max(seconds, 0.1))
+        return design(replace(part, began=time.perf_counter(), progress=run.progress.part(told)))
+
+    def kept(least: float) -> Solution | None:
+        """With pure privacy where hardly any delta is left."""
+        clear = [(e, d) for e, d in curve.pairs if float(d) > least]
+        end = [(e, 0.0) for e, _ in curve.pairs[len(clear) : len(clear) + 1]]
+        with contextlib.suppress(ValueError):  # fewer digits may be needed
+            return solved([*clear, *end], max(run.left(), LATE * run.time_limit) / 2, "noise for every such curve")
+        return None
+
+    faint = (share * max(float(d) for _, d in curve.pairs) for share in FAINT)
+    noise, least = next(((found, least) for least in faint if (found := kept(least))), (None, 0.0))
+    if noise is None:
+        raise ValueError(
+            f"{curve.adjective} is not allowed: no noise was found for it; take other points, or more of them"
+        )
+    points = [(e, d) for e, d in curve.points if least < float(d) < 1 or (d == 0 < float(e))]
+    lower, certificate = 0.0, nothing(problem)
+    with contextlib.suppress(ValueError, Refusal):  # there are deltas so large that no more is known
+        beyond = solved(points or [curve.points[0]], run.left(), "a bound by the points")
+        proof: Any = beyond.certificate
+        lower, certificate = proof.bound(problem).value, proof
+    mechanism = noise.mechanism
+    if isinstance(mechanism, AdditiveMechanism):  # other noise guarantees one pair, which implies the curve
+        mechanism = replace(mechanism, notion=curve)
+    told = f"{noise.program.constraints}; for the bound the points themselves"
+    program = replace(noise.program, rtol=run.rtol, constraints=told)
+    return Solution(problem, noise.value, min(lower, noise.value), mechanism, certificate, program)
+
+
+def nothing(problem: Problem) -> AdditiveCertificate | QuantileCertificate:
+    """The certificate that proves no more than 0."""
+    empty = AdditiveCertificate(1, "nodes", ())
+    return QuantileCertificate(0.0, empty) if isinstance(problem.objective, Quantile) else empty
 
 
 class WrittenOut:

@@ -21,17 +21,17 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any
 
-from optdp.certificates.additive import AdditiveCertificate, on_integers
+from optdp.certificates.additive import on_integers
 from optdp.certificates.quantile import QuantileCertificate
 from optdp.design import additive, additive_curve, additive_divergence
 from optdp.design.additive_lattice import Bracket, pairs_of
-from optdp.design.additive_pairs import from_single
+from optdp.design.additive_pairs import from_single, nothing, under_curve
 from optdp.design.registry import Run, register
 from optdp.exact import enclosures, require
 from optdp.problem.domains import Integers
 from optdp.problem.losses import Threshold
 from optdp.problem.objectives import Quantile, WorstCase
-from optdp.problem.privacy import GDP, Profile
+from optdp.problem.privacy import GDP, Curve, Profile
 from optdp.problem.problem import Problem
 from optdp.solution import Solution
 
@@ -71,14 +71,10 @@ class _Search:
     integers: bool
     #: The only lattice, 0 if there is a choice.
     fixed: int
+    best: Bracket
     #: (distance, log V) with V proven above 1 - level, and attained at most it.
     low: tuple[Fraction, float] | None = None
     high: tuple[Fraction, float] | None = None
-    best: Bracket = field(
-        default_factory=lambda: Bracket(
-            None, math.inf, QuantileCertificate(0.0, AdditiveCertificate(1, "nodes", ())), 0.0
-        )
-    )
     tried: set[Fraction] = field(default_factory=set)
     #: Where V is too small for its program.
     ceiling: Fraction | None = None
@@ -93,7 +89,9 @@ class _Search:
             limit = math.nextafter(limit, 0.0)
         problem = _inner(run.problem, limit)
         rtol, left = min(STEEPER * run.rtol, 0.1), max(run.left(), 0.1)
-        one = replace(run, problem=problem, rtol=rtol, time_limit=left, began=time.perf_counter())
+        told = f"P(|X| > {limit:.6g}), {n} lattice points per sensitivity"
+        progress = run.progress.part(told, self.best.lower, self.best.value)
+        one = replace(run, problem=problem, rtol=rtol, time_limit=left, began=time.perf_counter(), progress=progress)
         try:
             found = _design(problem).design(one, n=None if self.integers else n)
         except ValueError as error:
@@ -111,8 +109,7 @@ class _Search:
         elif Fraction(found.lower_bound) > most and (self.low is None or at > self.low[0]):
             self.low, certificate = (at, middle), QuantileCertificate(limit, found.certificate)
             self.best = replace(self.best, certificate=certificate, lower=certificate.bound(run.problem).value)
-        told = f"P(|X| > {limit:.6g}), {n} lattice points per sensitivity"
-        run.progress(told, self.best.lower, self.best.value)
+        run.progress.part(told, self.best.lower, self.best.value)("found")
 
     def next(self, finest: int) -> tuple[Fraction, int] | None:
         """The distance to be tried next, and the lattice."""
@@ -188,8 +185,11 @@ def design(run: Run, *, n: int | None = None) -> Solution:
     if not integers and Fraction(level) <= least:
         why = f"noise that is 0 with probability delta = {float(least):g} has the quantile 0"
         raise ValueError(f"level = {level:g} is not allowed: {why}; it must be above delta")
+    if isinstance(privacy, Curve):
+        return under_curve(run, lambda part: design(part, n=n))
     fixed = int(privacy.sensitivity) if integers else n or 0  # type: ignore[attr-defined]
-    search = _Search(run, level, privacy.sensitivity, integers, fixed)  # type: ignore[attr-defined]
+    unknown = Bracket(None, math.inf, nothing(problem), 0.0)
+    search = _Search(run, level, privacy.sensitivity, integers, fixed, unknown)  # type: ignore[attr-defined]
     if n is None and len(pairs_of(privacy)) > 1 and isinstance(privacy, Profile) and least > 0:
         search.best = from_single(run, design)
     most = FINEST[_design(_inner(problem, privacy.sensitivity)).__name__.rsplit(".", 1)[1]]  # type: ignore[attr-defined]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -42,6 +43,19 @@ class Progress:
         log.info("%s%s", stage, "" if value is None else f": bracket [{lower!r}, {value!r}]")
         if self._callback is not None:
             self._callback(Step(stage, lower, value))
+
+    def part(self, told: str, lower: float | None = None, value: float | None = None) -> Progress:
+        """For the solve of another problem on the way: its stages, and the bracket so far of this one (inf: none yet)."""
+        known = value is not None and math.isfinite(value)
+        return _Part(self, told, *((lower, value) if known else (None, None)))
+
+
+class _Part(Progress):
+    def __init__(self, whole: Progress, told: str, lower: float | None, value: float | None) -> None:
+        self._whole, self._told, self._bracket = whole, told, (lower, value)
+
+    def __call__(self, stage: str, lower: float | None = None, value: float | None = None) -> None:
+        self._whole(f"{self._told}: {stage}", *self._bracket)
 
 
 def _line(step: Step) -> None:

@@ -559,8 +559,8 @@ class Curve(_AtPairs, Divergence):
             corners = self._corners(points)
         else:
             corners = [(e, d) for (e, _), (_, d) in pairwise(points)] + [(points[-1][0], Fraction(0))]
-        if points[0][0] > 0:
-            corners.insert(0, (Fraction(0), points[0][1]))
+            if points[0][0] > 0:
+                corners.insert(0, (Fraction(0), points[0][1]))
         least: dict[Fraction, Fraction] = {}
         for eps, delta in corners:
             least[eps] = min(delta, least.get(eps, delta))
@@ -582,6 +582,8 @@ class Curve(_AtPairs, Divergence):
                 return enclosures.lower(value[k] + slope[of] * (enclosures.exp(eps) - ratio[k]))
 
             out = [(points[0][0], max(min(line(1, 1, points[0][0]), points[0][1]), points[1][1]))]
+            if points[0][0] > 0:  # and down to 0 it is above the first secant
+                out.insert(0, (Fraction(0), max(line(0, 0, Fraction(0)), points[0][1])))
             for k in range(1, len(points) - 1):
                 out.append(points[k])
                 bend = slope[k + 1] - slope[k - 1]
