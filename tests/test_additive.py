@@ -311,13 +311,11 @@ def test_a_changed_problem_changes_the_proof():
         assert bool(spliced.verify()) == (other.lower_bound <= proven)
     staircase = optdp.solve_additive(1.0, 0.0)
     assert isinstance(staircase.certificate, StaircaseCertificate)
-    for problem in (
-        additive(1.0, 1e-9),
-        additive(1.0, 0.0, "abs", 1.0, optdp.Integers()),
-        additive(1.0, 0.0, Power(1.5)),
-    ):
+    for problem in (additive(1.0, 1e-9), additive(1.0, 0.0, "abs", 1.0, optdp.Integers())):
         with pytest.raises(Refusal):
             staircase.certificate.bound(problem)
+    other = optdp.solve_additive(1.0, 0.0, Power(1.5))
+    assert staircase.lower_bound == staircase.certificate.bound(other.problem).value <= other.value
     for problem in (additive(1.01), additive(1.0, 0.0, "abs", 0.99)):
         with pytest.raises(Refusal, match="too high"):
             staircase.certificate.bound(problem)

@@ -13,6 +13,8 @@ c [int G_+ - int G_-/b], over [0, 1]. So t is a lower bound on E L for every eps
 The second implies the first: if G(1) < 0, then G_+ is 0 on [0, 1]. The staircase (Geng and Viswanath, 2014) attains it. For
 L = |x| and x^2, sum_k b^k (x + k)^q is elementary.
 
+For any other loss that does not fall (*) is decided by `optdp.certificates.period`.
+
 **On the integers** with sensitivity M the same holds for masses at r + k M with sums over r = 0..M - 1 in place of the
 integrals. The mass at distance 0 counts once, all others twice: for r = 0 it is 2 G(0) - (L(0) - t) in place of 2 G(r).
 """
@@ -26,6 +28,7 @@ from flint import arb, ctx
 
 from optdp.certificates.additive import not_additive
 from optdp.certificates.base import Bound, Threshold
+from optdp.certificates.period import Period, not_summed
 from optdp.exact import enclosures
 from optdp.exact.numbers import border
 from optdp.problem import Integers, Line, Problem
@@ -44,8 +47,8 @@ class StaircaseCertificate(Threshold):
             self._refuse(reason)
         if privacy.delta != 0 or not isinstance(problem.domain, self.area):
             self._refuse(f"it is for delta = 0 on {'the real line' if self.area is Line else 'the integers'}")
-        if problem.objective.loss.exponent not in (1.0, 2.0):
-            self._refuse("it is for the losses abs and squared")
+        if problem.objective.loss.exponent not in (1.0, 2.0) and (reason := not_summed(problem)):
+            self._refuse(f"it is for the losses abs and squared; of others, {reason}")
         self._check(problem)
         return Bound(self.threshold, "bathtub dual of one period, ball arithmetic")
 
@@ -53,13 +56,18 @@ class StaircaseCertificate(Threshold):
     def best(cls, problem: Problem) -> StaircaseCertificate:
         """The certificate with the largest threshold that can be proven, by bisection."""
         privacy: Any = problem.privacy
-        low, high = 0.0, privacy.sensitivity**problem.objective.loss.exponent
+        loss = problem.objective.loss
+        if loss.exponent not in (1.0, 2.0):
+            return cls(Period(problem).proven())
+        low, high = 0.0, privacy.sensitivity**loss.exponent
         while cls(high).holds(problem):
             low, high = high, 2 * high
         return cls(border(lambda threshold: cls(threshold).holds(problem), low, high)[0])
 
     def first_step(self, problem: Problem) -> float:
         """Where G changes sign, in sensitivities: at the optimum, where the staircase's first step ends."""
+        if problem.objective.loss.exponent not in (1.0, 2.0):
+            return Period(problem).first_step(self.threshold)
         with ctx.workprec(enclosures.PRECISION):
             return float(self._root(*self._terms(problem)).mid())
 
@@ -80,6 +88,8 @@ class StaircaseCertificate(Threshold):
         return square.sqrt() - odds if square > 0 else arb(-1)
 
     def holds(self, problem: Problem) -> bool:
+        if problem.objective.loss.exponent not in (1.0, 2.0):
+            return Period(problem).weight(self.threshold) is not None
         with ctx.workprec(enclosures.PRECISION):
             b, t, q = self._terms(problem)
             odds = b / (1 - b)

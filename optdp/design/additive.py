@@ -40,6 +40,8 @@ from typing import Any
 import numpy as np
 
 from optdp.certificates.additive import AdditiveCertificate, Multiplier, geng_viswanath
+from optdp.certificates.base import Refusal
+from optdp.certificates.period import PeriodCertificate
 from optdp.certificates.spike import SpikeCertificate
 from optdp.certificates.staircase import IntegerStaircaseCertificate, StaircaseCertificate
 from optdp.certificates.tails import TailsCertificate
@@ -53,7 +55,7 @@ from optdp.exact.sampling import LIMB
 from optdp.mechanisms.additive import GRID, AdditiveMechanism
 from optdp.mechanisms.baselines.noise import truncated_radius
 from optdp.mechanisms.rounded import WIDEST, RoundedNoise
-from optdp.mechanisms.staircase import LatticeStaircase, noise_of
+from optdp.mechanisms.staircase import PERIOD, LatticeStaircase, noise_of
 from optdp.problem.domains import Integers, Line
 from optdp.problem.families import Additive
 from optdp.problem.losses import CustomLoss, Loss, LossLike
@@ -75,6 +77,8 @@ LARGEST = 30_000
 NARROW, FIRST, LIMIT = 0.1, 8, 24
 #: Lattices with more points, or programs with more rows, are not tried.
 MAX_POINTS = 60_000
+#: Sums over all periods of a staircase are taken from this eps on; for |x| and x^2 lattices are fast up to this gap.
+SUMMED, FAST = 0.3, 1e-3
 #: Noise with more points is not mixed in.
 FARTHEST = 8 * MAX_POINTS
 MAX_ROWS = 120_000
@@ -109,7 +113,7 @@ TIE = 1e-6
 SHARE = 20
 #: What the design returns: noise, and the proof of its bound.
 Noise = AdditiveMechanism | LatticeStaircase | RoundedNoise
-Proof = AdditiveCertificate | StaircaseCertificate | SpikeCertificate | TailsCertificate
+Proof = AdditiveCertificate | StaircaseCertificate | PeriodCertificate | SpikeCertificate | TailsCertificate
 
 
 def build_model(
@@ -531,7 +535,7 @@ class _Task(LatticeTask):
         return float(grid[high[0]]) / self.eps if high.size else 40 / self.eps
 
     def bracket(
-        self, mechanism: AdditiveMechanism, certificate: Proof, solved: bool = True,
+        self, mechanism: AdditiveMechanism | LatticeStaircase, certificate: Proof, solved: bool = True,
         program: LatticeProgram | None = None, kind: str = "closed form",
     ) -> Bracket:  # fmt: skip
         """Both sides, each from scratch and rounded outwards."""
@@ -894,14 +898,15 @@ def design(run: Run, *, n: int | None = None, every_shift: bool = False) -> Solu
     task = _Task(run.problem, run.began + run.time_limit, method, solver)
     if task.delta > 0:
         task = task.on(task.radius + 4)  # refuses a function that is not convex there
-    near, best = None if n else additive_lattice.moved_in(run.problem), None
+    best = None if n or every_shift or solver or method != "auto" else _one_period(task, run.rtol)
+    near = None if n or (best and best.gap <= run.rtol) else additive_lattice.moved_in(run.problem)
     if near is not None:
-        best = _refine(_Task(near, task.deadline, method, solver), run, None, every_shift)
-        assert isinstance(best.mechanism, AdditiveMechanism)
+        found = _refine(_Task(near, task.deadline, method, solver), run, None, every_shift)
         # What is proven there is about the other loss.
         nothing = AdditiveCertificate(1, "nodes", ())
-        best = replace(task.bracket(best.mechanism, nothing, program=best.program), kind=best.kind)
-    best = _refine(task, run, n, every_shift, best)
+        best = replace(task.bracket(found.mechanism, nothing, program=found.program), kind=found.kind).better(best)
+    if best is None or best.gap > run.rtol:
+        best = _refine(task, run, n, every_shift, best)
     if not math.isfinite(best.value):
         width = task.width
         raise ValueError(
@@ -917,6 +922,31 @@ register(
      "Additive", "Unbiased"),
     accepts, design, METHODS,
 )  # fmt: skip
+
+
+def _one_period(task: _Task, rtol: float) -> Bracket | None:
+    """On the line, delta = 0 or so little that it is of no use: the staircase, which needs no program.
+
+    At a small eps its sums are long, and lattices are fast.
+    """
+    known = task.loss.exponent in (1, 2) and (task.delta == 0 or rtol >= FAST)  # by others, which `optdp.checker` reads
+    if task.delta > rtol or task.integers or known or task.eps < SUMMED or task.loss.assumptions:
+        return None
+    pure = replace(task.problem, privacy=replace(task.privacy, delta=0.0))
+    certificate = StaircaseCertificate.best(pure)
+    step = certificate.first_step(pure)
+    # Where the loss jumps at the end of a step, the step is to end a point or two before it.
+    noise = [made for share in (step, max(step - 3 * 2.0**-PERIOD, 0.0)) for made in noise_of(task.problem, share)]
+    proof: Proof = certificate
+    if task.delta:
+        try:
+            proof = PeriodCertificate.best(task.problem)
+        except Refusal:
+            return None
+    best = task.bracket(noise[0], proof)
+    for other in noise[1:]:
+        best = _with_noise(best, task, other)
+    return replace(best, lower=min(proof.bound(task.problem).value, best.value))
 
 
 def _program(best: Bracket, task: _Task, run: Run) -> Program:
@@ -937,6 +967,12 @@ def _program(best: Bracket, task: _Task, run: Run) -> Program:
         f"mass 1, hockey-stick divergences at shifts 1..{lattice.n}: {lattice.rows} rows generated; {kind}",
         solver, seconds, run.rtol, objective, stopped=seconds > run.time_limit, build=build_model, arguments=lattice.arguments,
     )  # fmt: skip
+
+
+def closed_form(problem: Problem, run: Run) -> Program:
+    """What is told of noise that is found without a program."""
+    nothing = Bracket(None, math.inf, None, 0.0, kind="closed form")
+    return _program(nothing, _Task(problem, run.began + run.time_limit, "auto", None), run)
 
 
 def _small_lattice(task: _Task) -> LatticeProgram:

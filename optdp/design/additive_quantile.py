@@ -15,6 +15,7 @@ passes log(1 - level).
 
 from __future__ import annotations
 
+import contextlib
 import math
 import time
 from dataclasses import dataclass, field, replace
@@ -22,16 +23,20 @@ from fractions import Fraction
 from typing import Any
 
 from optdp.certificates.additive import on_integers
+from optdp.certificates.base import Refusal
+from optdp.certificates.period import PeriodCertificate, error_bar
 from optdp.certificates.quantile import QuantileCertificate
+from optdp.certificates.staircase import StaircaseCertificate
 from optdp.design import additive, additive_curve, additive_divergence
 from optdp.design.additive_lattice import Bracket, pairs_of
 from optdp.design.additive_pairs import from_single, nothing, under_curve
 from optdp.design.registry import Run, register
 from optdp.exact import enclosures, require
+from optdp.mechanisms.staircase import PERIOD, noise_of
 from optdp.problem.domains import Integers
 from optdp.problem.losses import Threshold
 from optdp.problem.objectives import Quantile, WorstCase
-from optdp.problem.privacy import GDP, Curve, Profile
+from optdp.problem.privacy import GDP, ApproxDP, Curve, Profile
 from optdp.problem.problem import Problem
 from optdp.solution import Solution
 
@@ -43,6 +48,8 @@ LIMIT = 256
 PROBES, STEEPER = 60, 3.0
 #: The share of the bracket around an estimate in which the next fraction is looked for.
 AROUND = 0.1
+#: By which shares less than the error bar a distance is for which more is proven, one after the other.
+LESS = (1e-11, 1e-9, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2)
 #: The designs of the probabilities.
 DESIGNS = (additive, additive_curve, additive_divergence)
 
@@ -190,6 +197,8 @@ def design(run: Run, *, n: int | None = None) -> Solution:
     fixed = int(privacy.sensitivity) if integers else n or 0  # type: ignore[attr-defined]
     unknown = Bracket(None, math.inf, nothing(problem), 0.0)
     search = _Search(run, level, privacy.sensitivity, integers, fixed, unknown)  # type: ignore[attr-defined]
+    if n is None and isinstance(privacy, ApproxDP):
+        search.best = _one_period(run, unknown)
     if n is None and len(pairs_of(privacy)) > 1 and isinstance(privacy, Profile) and least > 0:
         search.best = from_single(run, design)
     most = FINEST[_design(_inner(problem, privacy.sensitivity)).__name__.rsplit(".", 1)[1]]  # type: ignore[attr-defined]
@@ -220,6 +229,33 @@ register(
     ("ApproxDP, Profile, Curve, GDP, KL, RDP", "Line, Integers", "Quantile", "Additive", "Unbiased"),
     accepts, design,
 )  # fmt: skip
+
+
+def _one_period(run: Run, best: Bracket) -> Bracket:
+    """On the line, where delta is 0 or so little that it is of no use: the staircase whose first step ends at the error bar.
+
+    Its probability there, and a little before, is the optimum of `optdp.certificates.period`.
+    """
+    problem, level = run.problem, float(run.problem.objective.level)
+    privacy: Any = problem.privacy
+    eps, delta = float(privacy.eps), float(privacy.delta)
+    if delta > run.rtol or isinstance(problem.domain, Integers) or eps < additive.SUMMED:
+        return best
+    bar = error_bar(eps, (level - delta) / (1 - delta))
+    share = bar - math.floor(bar) + 1.5 * 2.0**-PERIOD  # not a point short of it
+    for noise in noise_of(problem, min(share, 1.0)):
+        value = noise.enclose(problem.objective)[1]
+        if value < best.value:
+            program = additive.closed_form(_inner(problem, value), run)
+            best = replace(best, mechanism=noise, value=value, program=program)
+    for less in LESS:
+        limit = bar * (1 - less) * privacy.sensitivity
+        inner = _inner(problem, limit)
+        with contextlib.suppress(Refusal):
+            proof = PeriodCertificate.best(inner) if delta else StaircaseCertificate.best(inner)
+            certificate = QuantileCertificate(limit, proof)
+            return replace(best, certificate=certificate, lower=certificate.bound(problem).value)
+    return best
 
 
 def accepts_change(problem: Problem) -> str | None:

@@ -17,20 +17,22 @@ from __future__ import annotations
 
 import contextlib
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
+from itertools import count
 from typing import Annotated, Any, Self
 
 import numpy as np
-from flint import ctx, fmpq
+from flint import arb, ctx, fmpq
 
 from optdp.exact import Alias, Check, Geometric, Log, Number, Within, coin, either, enclosures, require, work
 from optdp.exact.numbers import BITS, below
 from optdp.exact.sampling import LIMB
 from optdp.mechanisms.base import asked_for
 from optdp.mechanisms.noise import OnLattice, StairNoise, Stairs
-from optdp.problem import ApproxDP, Line, LossLike, Privacy
+from optdp.problem import ApproxDP, Line, LossLike, Objective, Privacy, Quantile
 from optdp.problem.privacy import Sensitivity
 
 #: A period has between 2^PERIOD and 2^(PERIOD + 1) points; b is a multiple of 2^-FALL.
@@ -258,26 +260,97 @@ class LatticeStaircase(StairNoise, OnLattice):
 
     # --- values
 
-    def enclose_loss(self, loss: LossLike = "abs") -> tuple[float, float]:
-        """(low, high) that contain E L(|Y - x|) for "abs" and "squared", exactly, the rounding of the input included.
+    def enclose(self, objective: Objective) -> tuple[float, float]:
+        return (
+            self._quantile(Fraction(objective.level)) if isinstance(objective, Quantile) else super().enclose(objective)
+        )
 
-        With u in [0, g) what is rounded off, E|gJ - u| = E|gJ| + u P(J = 0) and E(gJ - u)^2 = E(gJ)^2 + u^2.
+    def _quantile(self, level: Fraction) -> tuple[float, float]:
+        """Of |gJ - u|, for all u in [0, g): between g (|J| - 1) and g |J| or, where J is not above 0, g (|J| + 1)."""
+        with ctx.workprec(enclosures.PRECISION):
+            b, share = enclosures.ball(self.fall), enclosures.ball(Fraction(LIMB - self.atom, LIMB))
+            every = 2 * _mass(b, self.period, self.first, self.cut + 1) - 1 if self.cut else 2 * self._sums(0, b) - 1
+            most = enclosures.ball(1 - level)
+
+            def beyond(n: int) -> arb:
+                """P(|J| >= n)."""
+                return share * (1 - (2 * _mass(b, self.period, self.first, n) - 1) / every) if n else arb(1)
+
+            def first(enough: Callable[[arb], bool]) -> int:
+                """The least n >= 1 with `enough` of beyond(n), which does not grow."""
+                low, high = 0, self.period
+                while not enough(beyond(high)):
+                    work.count(1e-5)
+                    low, high = high, 2 * high
+                while high - low > 1:
+                    middle = (low + high) // 2
+                    low, high = (low, middle) if enough(beyond(middle)) else (middle, high)
+                return high
+
+            low, high = first(lambda p: not p > most), first(lambda p: bool(p <= most))
+        step = Fraction(self.step)
+        return enclosures.round_down(step * max(low - 2, 0)), enclosures.round_up(step * high)
+
+    def enclose_loss(self, loss: LossLike = "abs") -> tuple[float, float]:
+        """(low, high) that contain E L(|Y - x|), the rounding of the input included.
+
+        With u in [0, g) what is rounded off, E|gJ - u| = E|gJ| + u P(J = 0) and E(gJ - u)^2 = E(gJ)^2 + u^2, exactly. For other
+        losses a sum over a step lies between integrals over it, one or two points further in or out.
         """
         law = self._loss(loss)
-        if law.exponent not in (1, 2):
-            raise TypeError(
-                f"loss = {law.name!r} is not allowed: for staircase noise 'abs' and 'squared' have a proven value"
-            )
+        if law.assumptions:
+            raise TypeError(f"loss = {law.name!r} is not allowed: only powers and pieces have proven values here")
         g = fmpq(*self.step.as_integer_ratio())
         with ctx.workprec(enclosures.PRECISION):
+            if law.exponent not in (1, 2):
+                low, high = self._bounds(law)
+                return max(enclosures.round_down(low), 0.0), enclosures.round_up(high)
             plain, still = self._moment(int(law.exponent), enclosures.ball(self.fall))
             more = g * still if law.exponent == 1 else g * g
             return enclosures.round_down(plain), enclosures.round_up(plain + more)
+
+    def _bounds(self, law: Any) -> tuple[arb, arb]:
+        """Balls around a lower and an upper bound on E L(|gJ - u|), for all u in [0, g)."""
+        g, b, one = enclosures.ball(self.step), enclosures.ball(self.fall), arb(1)
+        scale, power = law.growth
+        known: dict[int, arb] = {}
+
+        def integral(j: int) -> arb:
+            """Of L, from 0 to the point j, in points."""
+            if j not in known:
+                known[j] = law.integral_ball(g * j) / g if j > 0 else arb(0)
+            return known[j]
+
+        low, high, start, last = arb(0), integral(2) - integral(1), 1, self.cut or None
+        for i in count():
+            work.count(5e-5)
+            k, weight = i // 2, b ** ((i + 1) // 2)
+            end = k * self.period + (self.period if i % 2 else self.first)
+            end = end if last is None else min(end, last + 1)
+            # Of the points j and -j one is at most g j from gJ - u = 0 and one g (j + 1), and both are no nearer than one less.
+            low += weight * (integral(end - 1) - integral(start - 1) + integral(end - 2) - integral(start - 2))
+            high += weight * (integral(end) - integral(start) + integral(end + 1) - integral(start + 1))
+            start = end
+            if last is not None and end > last:
+                break
+            if i % 2:  # of further periods no point's loss is more than at the end of its period
+                fall = b * (enclosures.ball(power) / (k + 3)).exp()
+                reach = enclosures.ball(self.sensitivity).max(one) * (k + 3) * (1 + one / 2**30)
+                most = enclosures.ball(scale) * reach ** enclosures.ball(power)
+                rest = 2 * b ** (k + 1) * self.period * most / (1 - fall)
+                if fall < 1 and rest * 2**70 < high:
+                    high += rest
+                    break
+        total, share = 2 * self._sums(0, b) - 1, enclosures.ball(Fraction(LIMB - self.atom, LIMB))
+        still = (1 - share) * (integral(2) - integral(1))
+        return share * low / total, share * high / total + still
 
     def noise_loss(self, loss: LossLike = "abs") -> float:
         law = self._loss(loss)
         if law.exponent in (1, 2):
             return float(self.moment(int(law.exponent)))
+        if not law.assumptions:
+            return sum(self.enclose_loss(law)) / 2
         ends, heights = self._law.pieces()
         return float(2 * heights @ np.diff(law.integral(ends))) + self.atom_mass * float(law(0.0))
 
@@ -353,19 +426,24 @@ def _step(sensitivity: float) -> float:
 def _moved(b: Any, period: int, first: int, cut: int) -> Any:
     """The share of a staircase cut off after this point that a shift by one period moves beyond it: that of the last M points."""
 
-    def start(n: int) -> Any:
-        """The first n <= M weights."""
-        return min(n, first) + b * max(n - first, 0)
-
-    def mass(n: int) -> Any:
-        """The first n weights."""
-        k, rest = divmod(n, period)
-        return start(period) * (1 - b**k) / (1 - b) + b**k * start(rest)
-
     k, rest = divmod(cut + 1, period)
-    edge = b**k * start(rest)
-    edge += b ** (k - 1) * (start(period) - start(rest)) if k else mass(min(period - cut, cut + 1)) - 1
-    return edge / (2 * mass(cut + 1) - 1)
+    edge = b**k * _start(b, first, rest)
+    if k:
+        edge += b ** (k - 1) * (_start(b, first, period) - _start(b, first, rest))
+    else:
+        edge += _mass(b, period, first, min(period - cut, cut + 1)) - 1
+    return edge / (2 * _mass(b, period, first, cut + 1) - 1)
+
+
+def _start(b: Any, first: int, n: int) -> Any:
+    """The sum of the first n <= M weights."""
+    return min(n, first) + b * max(n - first, 0)
+
+
+def _mass(b: Any, period: int, first: int, n: int) -> Any:
+    """The sum of the first n weights of a staircase that is not cut off."""
+    k, rest = divmod(n, period)
+    return _start(b, first, period) * (1 - b**k) / (1 - b) + b**k * _start(b, first, rest)
 
 
 def _rounded_up(mass: Fraction) -> Fraction:

@@ -1,0 +1,269 @@
+"""Any loss at delta = 0 or little more: the staircase and the dual of one period, beside lattices, sums and dense tests."""
+
+import math
+from dataclasses import replace
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose
+
+import optdp
+from optdp.certificates.base import Refusal
+from optdp.certificates.period import Period, PeriodCertificate, error_bar
+from optdp.certificates.staircase import StaircaseCertificate
+from optdp.design.additive import additive_noise
+from optdp.mechanisms.staircase import LatticeStaircase
+
+RAMP = optdp.Pieces((0, 1, 2), ((0,), (-1, 1), (1,)))
+STEPS = optdp.Pieces((0, "1/3", "2/3", 3), (("1/5",), (1,), (1, 1), (9,)))
+LOSSES = [
+    optdp.Threshold(0.1), optdp.Threshold(2.56), optdp.Power(0.5), optdp.Power(0.05), optdp.Power(3.0), optdp.Huber(0.3), RAMP,
+    STEPS,
+]  # fmt: skip
+
+
+def problem(eps, delta, loss, sensitivity=1.0):
+    return additive_noise(optdp.ApproxDP(eps, delta, sensitivity), loss, False)
+
+
+def staircase_loss(eps, loss, step):
+    """Of the staircase with this first step, by its density; sensitivity 1."""
+    k, b = np.arange(math.ceil(80 / eps) + 40), math.exp(-eps)
+    integral = loss.integral
+    near, whole = integral(k + step) - integral(1.0 * k), integral(k + 1.0) - integral(1.0 * k)
+    mass = (step + b * (1 - step)) / (1 - b)
+    return float((b**k) @ (near + b * (whole - near))) / mass
+
+
+# --- delta = 0
+
+
+@pytest.mark.parametrize("eps", [0.3, 1.0, 4.0, 9.0, 16.0, 30.0])
+@pytest.mark.parametrize("loss", LOSSES, ids=str)
+def test_the_staircase_is_the_optimum_for_any_loss(eps, loss):
+    """Before, gaps of 0.2 to 1 from eps = 7 on."""
+    found = optdp.solve_additive(eps, loss=loss)
+    few = loss.exponent is not None and loss.exponent < 1 and eps > 20  # a first step of few points of its lattice
+    assert found.gap <= (0.1 if few else 2e-5) and found.verify(), str(found.verify())
+    steps = np.concatenate([np.linspace(1e-9, 1, 400), np.geomspace(1e-14, 1, 400)])
+    assert found.lower_bound <= min(staircase_loss(eps, loss, x) for x in steps) * (1 + 1e-9)
+    assert found.mechanism.satisfies(found.problem.privacy) is True
+    again = optdp.Solution.from_dict(found.to_dict())
+    assert again.verify() and again == found
+
+
+@pytest.mark.parametrize("loss", [optdp.Power(1.0), optdp.Power(2.0)], ids=str)
+@pytest.mark.parametrize("eps", [0.1, 1.0, 8.0, 25.0])
+@pytest.mark.parametrize("sensitivity", [1.0, 0.3, 1e6])
+def test_sums_agree_with_the_closed_form(loss, eps, sensitivity):
+    asked = problem(eps, 0.0, loss, sensitivity)
+    closed = StaircaseCertificate.best(asked)
+    period = Period(asked)
+    assert period.proven() == pytest.approx(closed.threshold, rel=1e-12)
+    assert (
+        period.weight(closed.threshold * (1 - 1e-9)) is not None
+        and period.weight(closed.threshold * (1 + 1e-9)) is None
+    )
+    assert period.first_step(closed.threshold) == pytest.approx(closed.first_step(asked), rel=1e-5)
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    eps=st.floats(0.4, 12.0), factor=st.floats(1e-3, 1e3), loss=st.sampled_from([optdp.Power(0.5), optdp.Power(3.0)])
+)
+def test_sums_scale_with_the_sensitivity(eps, factor, loss):
+    one, other = (Period(problem(eps, 0.0, loss, width)).proven() for width in (1.0, factor))
+    assert other == pytest.approx(one * factor**loss.exponent, rel=1e-9)
+
+
+@pytest.mark.parametrize("loss", LOSSES, ids=str)
+def test_more_than_the_optimum_is_not_proven(loss):
+    asked = problem(2.0, 0.0, loss)
+    best = StaircaseCertificate.best(asked).threshold
+    for share in (1e-9, 1e-3, 0.5, 10.0):
+        with pytest.raises(Refusal):
+            StaircaseCertificate(best * (1 + share)).bound(asked)
+    for share in (1e-9, 1e-3, 0.5, 1 - 1e-12, 1.0):
+        assert StaircaseCertificate(best * (1 - share)).bound(asked).value == best * (1 - share)
+    for other in (problem(2.0, 0.1, loss), problem(2.1, 0.0, loss), problem(2.0, 0.0, loss, 0.9)):
+        with pytest.raises(Refusal):
+            StaircaseCertificate(best).bound(other)
+
+
+@pytest.mark.parametrize("loss", LOSSES, ids=str)
+@pytest.mark.parametrize("eps", [0.5, 2.0, 5.0])
+def test_lattices_agree(eps, loss):
+    """Two routes: brackets on a lattice, and the dual of one period."""
+    lattice, closed = optdp.solve_additive(eps, loss=loss, n=24), optdp.solve_additive(eps, loss=loss)
+    assert lattice.lower_bound <= closed.value * (1 + 1e-12) and closed.lower_bound <= lattice.value * (1 + 1e-12)
+
+
+# --- delta > 0
+
+
+@settings(max_examples=80, deadline=None)
+@given(
+    eps=st.floats(0.4, 8.0), delta=st.floats(-7, -0.5).map(lambda x: 10.0**x), loss=st.sampled_from(LOSSES),
+    n=st.sampled_from([4, 10, 12]),
+)  # fmt: skip
+def test_no_noise_of_a_lattice_is_below_the_bound(eps, delta, loss, n):
+    """Where delta is large, too: the bound is poor there, but one."""
+    try:
+        bound = PeriodCertificate.best(problem(eps, delta, loss)).bound(problem(eps, delta, loss)).value
+    except Refusal:
+        return
+    attained = optdp.solve_additive(eps, delta, loss, n=n, time_limit=2).value
+    assert bound <= attained * (1 + 1e-12)
+
+
+@pytest.mark.parametrize(("eps", "cap"), [(1.0, 0.8), (2.5, 1.0), (4.0, 2.0)])
+@pytest.mark.parametrize("loss", [optdp.Power(1.0), optdp.Power(0.5), optdp.Power(3.0), RAMP], ids=str)
+def test_the_tests_leave_the_threshold_everywhere(eps, cap, loss):
+    """The proof of `optdp.certificates.period`, test by test on a fine mesh of points y: what they add, and what they weigh."""
+    asked = problem(eps, 0.0, loss)
+    period = Period(asked, cap)
+    t = period.proven() * (1 - 1e-6)
+    b, k, m = math.exp(-eps), np.arange(math.ceil(60 / eps) + 5), 1500
+    capped = lambda d: np.minimum(loss(d), cap)  # noqa: E731
+
+    def g(x):
+        return (np.asarray(capped(np.abs(x)[..., None] + k)) - t) @ b**k
+
+    x = (np.arange(m) + 0.5) / m  # the middles of cells of [0, 1)
+    low, high = np.maximum(-g(x), 0.0), np.maximum(g(x), 0.0)
+    edge = float(x[low > 0].max()) + 0.5 / m
+    rho = low.sum() / b / high.sum()
+    assert rho <= 1 + 5 / m
+    # weights of the pairs (a point x in [-edge, edge], y in (edge, 1)); x runs over both signs
+    both = np.concatenate([-x[::-1], x])
+    profile = np.concatenate([low[::-1], low])
+    pairs = rho * b * high[None, :] * profile[:, None] / low.sum()  # a density in x and y, times 1/m for each
+    double = both[:, None] > 1 - x[None, :]
+    pairs = np.where(both[:, None] < x[None, :] - 1, 0.0, pairs * (1 + double))
+    added = pairs.sum(axis=1)
+    added = (added[m:] + added[:m][::-1]) / 2  # the mean over x and -x
+    taken = pairs.sum(axis=0) / b / 2
+    left = capped(x) + b * g(x + 1) + added - taken
+    assert left.min() >= t * (1 - 0.02)
+    assert_allclose(left[x > edge + 2 / m], t + (1 - rho) * high[x > edge + 2 / m], rtol=0.02)
+    far = np.linspace(1, 6, 200)  # beyond, where the shift of one sensitivity alone counts
+    assert (capped(far) - g(far) + b * g(far + 1)).min() >= t * (1 - 1e-9)
+    # what they weigh: the most of each shift, and that of the shift 1
+    shift = np.arange(1, m)
+    place = np.arange(-m, m)[:, None]
+    target = place + shift[None, :]
+    inside = (target >= 0) & (target < m)
+    density = np.where(inside, pairs[np.arange(2 * m)[:, None], np.clip(target, 0, m - 1)], 0.0) * m
+    heaviest = density.max(axis=0).sum() / m + 2 * b * float(g(far).max())
+    assert heaviest <= float(period.weight(t)) * (1 + 0.02)
+
+
+@pytest.mark.parametrize("eps", [2.0, 5.0, 12.0])
+@pytest.mark.parametrize("loss", LOSSES, ids=str)
+def test_a_delta_that_is_of_no_use(eps, loss):
+    """Before, half a minute for gaps of a percent, and more at large eps."""
+    delta = 1e-9 if loss in (optdp.Threshold(2.56), RAMP, STEPS) else 1e-6
+    found = optdp.solve_additive(eps, delta, loss)
+    assert found.gap <= 1e-3 and found.verify(), str(found.verify())
+    assert found.value <= optdp.solve_additive(eps, loss=loss).value
+    assert optdp.Solution.from_dict(found.to_dict()).verify()
+
+
+def test_what_the_certificate_is_not_for():
+    asked = problem(3.0, 1e-6, optdp.Huber(0.3))
+    best = PeriodCertificate.best(asked)
+    assert best.bound(asked).value > 0
+    with pytest.raises(Refusal, match="not proven"):
+        replace(best, threshold=best.threshold * 1.001).bound(asked)
+    with pytest.raises(Refusal, match="below the cap"):
+        replace(best, cap=best.threshold / 2).bound(asked)
+    with pytest.raises(Refusal, match="real line"):
+        best.bound(additive_noise(optdp.ApproxDP(3.0, 1e-6), optdp.Huber(0.3), True))
+    with pytest.raises(Refusal, match="eps > 0"):
+        best.bound(problem(0.0, 1e-6, optdp.Huber(0.3)))
+    with pytest.raises(Refusal, match="small"):
+        best.bound(problem(1e-4, 1e-6, optdp.Huber(0.3)))
+    custom = optdp.CustomLoss(lambda d: d**1.5, shape="convex")
+    with pytest.raises(Refusal, match="powers and pieces"):
+        best.bound(problem(3.0, 1e-6, custom))
+    several = optdp.Profile([(3.0, 1e-6), (1.0, 0.1)])
+    assert best.bound(additive_noise(several, optdp.Huber(0.3), False)).value == best.bound(asked).value
+    with pytest.raises(Refusal):
+        best.bound(additive_noise(optdp.GDP(1.0), optdp.Huber(0.3), False))
+
+
+# --- quantiles
+
+
+@pytest.mark.parametrize("eps", [0.5, 1.0, 5.0, 9.0, 16.0])
+@pytest.mark.parametrize("level", [0.3, 0.5, 0.9, 0.99, 0.9999])
+@pytest.mark.parametrize("delta", [0.0, 1e-7])
+def test_error_bars(eps, level, delta):
+    """Before, gaps of 1 from eps = 9 on, and bars thousands of times as long at 16."""
+    found = optdp.solve_additive(eps, delta, optdp.Quantile(level), sensitivity=2.0)
+    assert found.gap <= 1e-3 and found.verify(), str(found.verify())
+    assert found.value == pytest.approx(2 * error_bar(eps, level), rel=2e-3)
+    assert optdp.Solution.from_dict(found.to_dict()).verify()
+
+
+@settings(max_examples=100, deadline=None)
+@given(eps=st.floats(0.05, 20.0), level=st.floats(0.01, 1 - 1e-9))
+def test_the_error_bar_is_where_the_optimal_probability_is_the_level(eps, level):
+    bar = error_bar(eps, level)
+    k, b = math.floor(bar), math.exp(-eps)
+    assert b ** (k + 1) / (b + (bar - k) * (1 - b)) == pytest.approx(1 - level, rel=1e-6)
+    if eps >= 0.4 and 1e-3 < bar - k < 1 - 1e-3:
+        assert Period(problem(eps, 0.0, optdp.Threshold(bar))).threshold() == pytest.approx(1 - level, rel=1e-6)
+
+
+# --- what staircase noise attains
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    eps=st.floats(0.1, 25.0), share=st.floats(1e-6, 1.0), loss=st.sampled_from(LOSSES), width=st.sampled_from([1.0, 0.37, 3e4]),
+    delta=st.sampled_from([0.0, 1e-5, 0.1]), cut=st.booleans(),
+)  # fmt: skip
+def test_enclosures_of_staircase_noise(eps, share, loss, width, delta, cut):
+    """Beside the density of the law, integrated piece by piece."""
+    if cut and delta:
+        try:
+            noise = LatticeStaircase.truncated(eps, delta, width, share=share)
+        except ValueError:
+            return
+    else:
+        noise = LatticeStaircase.private(eps, width, share=share, delta=delta)
+    low, high = noise.enclose_loss(loss)
+    ends, heights = noise._law.pieces()
+    about = float(2 * heights @ np.diff(loss.integral(ends))) + noise.atom_mass * float(loss(0.0))
+    assert low <= about * (1 + 1e-6) + 1e-12 and about <= high * (1 + 1e-6) + 1e-12
+    points = share * 2**40
+    still = noise.atom_mass * float(loss(2 * noise.step))
+    assert high - low <= high * (1e-6 + 20 / points) + 1e-9 * float(loss(2 * width)) + still
+
+
+@pytest.mark.parametrize("cut", [False, True])
+@pytest.mark.parametrize("level", [0.2, 0.5, 0.9, 0.999])
+def test_quantiles_of_staircase_noise(cut, level):
+    make = LatticeStaircase.truncated if cut else LatticeStaircase.private
+    noise = make(1.5, delta=0.01, share=0.2)
+    low, high = noise.enclose(optdp.Quantile(level))
+    assert low <= float(noise.quantile((1 + level) / 2)) <= high and high - low < 1e-11
+    far = np.abs(noise.randomize(np.zeros(200_000), 3))
+    assert abs((far <= high).mean() - level) < 0.005
+
+
+def test_values_of_staircase_noise_on_a_lattice_of_few_points():
+    """All sums written out: a period of few points is not to be had, so that ends of steps are compared with the noise's law."""
+    noise = LatticeStaircase.private(2.0, share=0.25)
+    low, high = noise.enclose_loss(optdp.Threshold(0.25))
+    b = float(noise.fall)
+    inside = 0.25 / ((0.25 + b * 0.75) / (1 - b))
+    assert low <= 1 - inside <= high and high - low < 1e-10
+    assert noise.noise_loss(optdp.Power(50.0)) == pytest.approx(sum(noise.enclose_loss(optdp.Power(50.0))) / 2)
+    with pytest.raises((TypeError, ValueError), match="loss"):
+        noise.enclose_loss(optdp.CustomLoss(lambda d: d, shape="convex"))
+    assert Fraction(noise.enclose_loss("abs")[0]) <= noise.moment(1) <= Fraction(noise.enclose_loss("abs")[1])
