@@ -276,6 +276,26 @@ def test_only_distances_between_ends_of_runs_decide():
 
 
 @settings(max_examples=60, deadline=None)
+@given(
+    falls=st.lists(st.integers(0, 5), min_size=1, max_size=9), n=st.integers(2, 6), bins=st.booleans(), tail=st.booleans(),
+    discrete=st.booleans(),
+)  # fmt: skip
+def test_of_noise_that_falls_the_longest_shift_decides(falls, n, bins, tail, discrete):
+    weights = [1 + v for v in np.cumsum(falls)[::-1].tolist()]
+    weights = [16 * w for w in weights]
+    domain, width = (optdp.Integers(), float(n)) if discrete else (optdp.Line(), 1.0)
+    ends = tuple(16 - r % 2 - (r > n // 2) for r in range(n)) if tail else ()  # sums of what falls by 1/4 each period
+    ends = tuple(sorted(ends, reverse=True))
+    noise = AdditiveMechanism(
+        domain, width, n, tuple(weights), 0, ends, 2**60 if tail else 0, bins=bins and not discrete
+    )
+    assert noise.deciding(n) == [n]
+    for ratio in (Fraction(1), Fraction(9, 8), Fraction(2), Fraction(7)):
+        every = [noise.pair(k).hockey_stick(ratio) for k in range(1, n + 1)]
+        assert every == sorted(every) and noise.exact_delta(ratio) == every[-1]
+
+
+@settings(max_examples=60, deadline=None)
 @given(data=st.data())
 def test_the_bound_on_a_mesh_is_that_of_a_lattice_with_the_same_multipliers(data):
     """Written out shift by shift, from the definition, in fractions: the same or a little above what the certificate proves."""

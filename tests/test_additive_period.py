@@ -6,14 +6,15 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from flint import arb, ctx
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
 import optdp
 from optdp.certificates.base import Refusal
-from optdp.certificates.period import Period, PeriodCertificate, error_bar
-from optdp.certificates.staircase import StaircaseCertificate
+from optdp.certificates.period import Period, PeriodCertificate, _Nearest, error_bar
+from optdp.certificates.staircase import IntegerStaircaseCertificate, StaircaseCertificate
 from optdp.design.additive import additive_noise
 from optdp.mechanisms.staircase import LatticeStaircase
 
@@ -180,8 +181,6 @@ def test_what_the_certificate_is_not_for():
         replace(best, threshold=best.threshold * 1.001).bound(asked)
     with pytest.raises(Refusal, match="below the cap"):
         replace(best, cap=best.threshold / 2).bound(asked)
-    with pytest.raises(Refusal, match="real line"):
-        best.bound(additive_noise(optdp.ApproxDP(3.0, 1e-6), optdp.Huber(0.3), True))
     with pytest.raises(Refusal, match="eps > 0"):
         best.bound(problem(0.0, 1e-6, optdp.Huber(0.3)))
     with pytest.raises(Refusal, match="small"):
@@ -267,3 +266,49 @@ def test_values_of_staircase_noise_on_a_lattice_of_few_points():
     with pytest.raises((TypeError, ValueError), match="loss"):
         noise.enclose_loss(optdp.CustomLoss(lambda d: d, shape="convex"))
     assert Fraction(noise.enclose_loss("abs")[0]) <= noise.moment(1) <= Fraction(noise.enclose_loss("abs")[1])
+
+
+# --- the integers
+
+
+@pytest.mark.parametrize(
+    "loss", [optdp.Threshold(0.0), optdp.Threshold(37.0), optdp.Huber(20.0), optdp.Power(0.5), STEPS], ids=str
+)
+@pytest.mark.parametrize("eps", [0.5, 2.0, 8.0])
+def test_many_integers(loss, eps):
+    """Before, gaps of 0.4 to 1. The program of all integers says the same."""
+    found = optdp.solve_additive(eps, loss=loss, sensitivity=70.0, discrete=True)
+    assert found.gap <= 1e-9 and found.verify(), str(found.verify())
+    plain = optdp.solve_additive(eps, loss=loss, sensitivity=70.0, discrete=True, n=70)
+    assert plain.lower_bound <= found.value * (1 + 1e-12) and found.lower_bound <= plain.value * (1 + 1e-12)
+    little = optdp.solve_additive(eps, 1e-7, loss, sensitivity=70.0, discrete=True)
+    assert little.gap <= 1e-3 and little.verify() and little.value <= found.value * (1 + 1e-12)
+    assert optdp.Solution.from_dict(little.to_dict()).verify()
+
+
+@pytest.mark.parametrize("loss", [optdp.Power(1.0), optdp.Power(2.0)], ids=str)
+@pytest.mark.parametrize("eps", [0.5, 3.0, 12.0])
+def test_sums_over_integers_agree_with_the_closed_form(loss, eps):
+    """|x| and x^2 on the integers, whose dual of one period is a closed form (`IntegerStaircaseCertificate`)."""
+    asked = additive_noise(optdp.ApproxDP(eps, 0.0, 50.0), loss, True)
+    assert Period(asked).proven() == pytest.approx(IntegerStaircaseCertificate.best(asked).threshold, rel=1e-11)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    distance=st.floats(0, 200),
+    loss=st.sampled_from([*LOSSES, optdp.Power(0.01), optdp.Power(9.0), optdp.Threshold(0.0)]),
+)
+def test_integrals_of_the_loss_of_the_nearest_integer(distance, loss):
+    """Summed up one by one."""
+    nearest, whole = _Nearest(loss), loss.whole
+    last = math.ceil(distance - 0.5)
+    parts = [min(distance, 0.5) * float(whole(0.0)), *(float(whole(float(k))) for k in range(1, last))]
+    parts += [(distance - last + 0.5) * float(whole(float(last)))] if last else []
+    with ctx.workprec(320):
+        found = nearest.integral_ball(arb(distance))
+    assert float(found.mid()) == pytest.approx(sum(parts), rel=1e-9, abs=1e-12) and float(found.rad()) <= 1e-60 * (
+        1 + sum(parts)
+    )
+    assert float(np.interp(distance, *nearest.table(201))) == pytest.approx(sum(parts), rel=1e-9, abs=1e-12)
+    assert float(nearest(np.array(distance))) == float(whole(float(last)))

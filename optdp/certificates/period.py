@@ -25,22 +25,27 @@ leave at least t everywhere. A test of the first kind is at most 2 b (c - t)/(1 
     G_-(0) (1 + 3 g G_+(1)/int G_+) + 2 b (c - t)/(1 - b),   G_-(0) <= t/(1 - b),   G_+(1) <= (c - t)/(1 - b),
 
 and t less delta times this is a lower bound.
+
+**On the integers** noise X is as good as X + U on the line, U uniform on [-1/2, 1/2], for the loss L of the nearest integer: it
+is as private, for all shifts, and rounded noise of the line is noise on the integers. So both problems have the same optimum,
+and all of the above is about integers, too; integrals of that loss are sums of L.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Annotated, Any
 
 import numpy as np
 from flint import arb, ctx
 
-from optdp.certificates.additive import by_pairs, not_additive
+from optdp.certificates.additive import by_pairs, not_additive, on_integers
 from optdp.certificates.base import Bound, Certificate, Refusal
 from optdp.exact import Within, enclosures, work
 from optdp.exact.numbers import border
-from optdp.problem import Line, Problem
+from optdp.problem import Integers, Line, Problem
 
 #: Bits that sums of integrals are taken in; how near the minimum is enclosed, in bits, one after the other.
 PRECISE, NEAR = 320, (80, 44, 36, 28, 20)
@@ -48,6 +53,8 @@ PRECISE, NEAR = 320, (80, 44, 36, 28, 20)
 LEFT_OUT = 45.0
 #: The most periods that are summed, and the least place of a minimum; by which shares a threshold in floats is lowered.
 PERIODS, LEAST, SHORT = 6000, 2.0**-100, tuple(10.0**-k for k in range(14, 4, -1))
+#: The most integers whose losses are added in floats.
+TABLE = 8_000_000
 #: Where a loss is cut off, in sensitivities: what is tried.
 CAPS = (1, 2, 3, 5, 8, 13, 21, 34)
 
@@ -55,8 +62,8 @@ CAPS = (1, 2, 3, 5, 8, 13, 21, 34)
 def not_summed(problem: Problem) -> str:
     """Why sums over periods are not for this loss and domain, or an empty string."""
     loss = problem.objective.loss
-    if not isinstance(problem.domain, Line):
-        return "it is for the real line"
+    if not isinstance(problem.domain, Line | Integers):
+        return "it is for the real line and the integers"
     return "it is for powers and pieces of the distance" if loss.form != "distance" or loss.assumptions else ""
 
 
@@ -70,8 +77,87 @@ def error_bar(eps: float, level: float) -> float:
     return k + min(max(b * math.expm1(-k * eps - math.log1p(-level)) / -math.expm1(-eps), 0.0), 1.0)
 
 
+class _Nearest:
+    """The loss of the integer that is nearest to a distance, and its integrals: sums of powers of integers, by zeta functions."""
+
+    def __init__(self, loss: Any) -> None:
+        self.loss = loss.whole
+        self.growth = self.loss.growth
+        self._known: dict[int, arb] = {}
+
+    def __call__(self, distance: np.ndarray) -> np.ndarray:
+        return np.asarray(self.loss(np.ceil(np.asarray(distance) - 0.5)))
+
+    def table(self, last: int) -> tuple[np.ndarray, np.ndarray]:
+        """Places and the integrals up to there, between which they are linear, in floats."""
+        found = self.loss(np.arange(last + 1.0))
+        return np.append(0.0, np.arange(last + 1) + 0.5), np.append(
+            0.0, found[0] / 2 + np.append(0.0, np.cumsum(found[1:]))
+        )
+
+    def integral_ball(self, distance: arb) -> arb:
+        ends = (max(end, Fraction(0)) for end in (enclosures.lower(distance), enclosures.upper(distance)))
+        low, high = (self._integral(end) for end in ends)
+        return low.union(high)
+
+    def crossing(self, level: arb) -> arb:
+        """Between integers, unless `level` is about the loss of one."""
+        known = self.loss.crossing(level)
+        if not known.is_finite():
+            return known
+        low, high = (
+            enclosures.ball(math.floor(end) + Fraction(1, 2))
+            for end in (enclosures.lower(known), enclosures.upper(known))
+        )
+        return low.union(high)
+
+    def _integral(self, distance: Fraction) -> arb:
+        last = math.ceil(distance - Fraction(1, 2))
+        if last == 0:
+            return self._value(0) * enclosures.ball(distance)
+        return (
+            self._value(0) / 2
+            + self._sum(last - 1)
+            + self._value(last) * enclosures.ball(distance - last + Fraction(1, 2))
+        )
+
+    def _value(self, n: int) -> arb:
+        if self.loss.polynomials is None:
+            return arb(n) ** enclosures.ball(self.loss.exponent)
+        return enclosures.ball(self.loss.exact(Fraction(n)))
+
+    def _sum(self, n: int) -> arb:
+        """L(1) + ... + L(n), at the precision of the first call."""
+        if n not in self._known:
+            self._known[n] = self._added(n)
+        return self._known[n]
+
+    def _added(self, n: int) -> arb:
+        if self.loss.polynomials is None:
+            return _powers(self.loss.exponent, n)
+        breaks, rows = self.loss.polynomials
+        # Of the integers up to n those before each break, or at it, where the loss jumps after it.
+        before = [math.ceil(b) - 1 if self.loss.right_continuous else math.floor(b) for b in breaks[1:]]
+        ends = [0, *(min(max(k, 0), n) for k in before), n]
+        return sum(
+            (
+                enclosures.ball(a) * (_powers(k, end) - _powers(k, start))
+                for row, start, end in zip(rows, ends[:-1], ends[1:], strict=True)
+                for k, a in enumerate(row)
+                if a and end > start
+            ),
+            arb(0),
+        )
+
+
+def _powers(q: float, n: int) -> arb:
+    """1^q + ... + n^q = zeta(-q) - zeta(-q, n + 1)."""
+    s = -enclosures.ball(q)
+    return s.zeta() - s.zeta(arb(n + 1))
+
+
 class Period:
-    """F for a problem on the line with some eps > 0, in units in which the sensitivity is 1.
+    """F for a problem on the line or the integers with some eps > 0, in units in which the sensitivity is 1.
 
     **Arguments:** `problem`; `cap`: in place of the loss L, min(L, cap).
 
@@ -80,7 +166,10 @@ class Period:
 
     def __init__(self, problem: Problem, cap: float = math.inf) -> None:
         privacy: Any = problem.privacy
-        self.loss, self.exact, self.width, self.cap = problem.objective.loss, privacy.eps, privacy.sensitivity, cap
+        loss: Any = problem.objective.loss
+        self.whole = isinstance(problem.domain, Integers)
+        self.loss: Any = _Nearest(loss) if self.whole else loss
+        self.exact, self.width, self.cap = privacy.eps, privacy.sensitivity, cap
         self.eps = float(privacy.eps)
         growth = 0.0 if math.isfinite(cap) else self.loss.growth[1]
         #: So many periods matter.
@@ -94,14 +183,22 @@ class Period:
             self.edge = self.loss.crossing(enclosures.ball(cap)) if math.isfinite(cap) else arb("inf")
         self._edge = float(self.edge.mid()) if self.edge.is_finite() else math.inf
         self._weights = np.exp(-self.eps * np.arange(self.count))
+        self._table: tuple[np.ndarray, np.ndarray] | None = None
 
     # --- in floats
 
     def _integral(self, distance: np.ndarray) -> np.ndarray:
         beyond = np.maximum(distance - self._edge, 0.0)
-        return np.asarray(
-            self.loss.integral(distance - beyond) + (self.cap * beyond if math.isfinite(self._edge) else 0.0)
-        )
+        found = self._sums(distance - beyond) if self.whole else self.loss.integral(distance - beyond)
+        return np.asarray(found + (self.cap * beyond if math.isfinite(self._edge) else 0.0))
+
+    def _sums(self, distance: np.ndarray) -> np.ndarray:
+        if self._table is None:
+            last = int((self.count + 1) * self.width) + 1
+            if last > TABLE:
+                raise Refusal(f"eps = {self.eps:g} is too small for integers with a sensitivity of {self.width:g}")
+            self._table = self.loss.table(last)
+        return np.asarray(np.interp(distance, *self._table))
 
     def threshold(self) -> float:
         """About the largest that (*) holds for: the loss of the staircase whose first step ends where G is 0."""
@@ -197,7 +294,7 @@ class PeriodCertificate(Certificate):
     cap: Annotated[float, Within(0.0)]
 
     def bound(self, problem: Problem) -> Bound:
-        return by_pairs(problem, self._bound)
+        return by_pairs(on_integers(problem), self._bound)
 
     def _bound(self, problem: Problem) -> Bound:
         privacy: Any = problem.privacy
@@ -221,7 +318,8 @@ class PeriodCertificate(Certificate):
         **Raises** Refusal where there is none.
         """
         privacy: Any = problem.privacy
-        caps = dict.fromkeys(float(problem.objective.loss(n * privacy.sensitivity)) for n in CAPS)
+        between = 0.5 * isinstance(problem.domain, Integers)
+        caps = dict.fromkeys(float(problem.objective.loss(n * privacy.sensitivity + between)) for n in CAPS)
         best, most = None, -1.0
         for cap in [c for c in caps if 0 < c < math.inf]:
             made = cls(Period(problem, cap).proven(), cap)

@@ -26,7 +26,7 @@ from typing import Any, ClassVar
 
 from flint import arb, ctx
 
-from optdp.certificates.additive import not_additive
+from optdp.certificates.additive import not_additive, on_integers
 from optdp.certificates.base import Bound, Threshold
 from optdp.certificates.period import Period, not_summed
 from optdp.exact import enclosures
@@ -42,6 +42,7 @@ class StaircaseCertificate(Threshold):
     area: ClassVar[type] = Line
 
     def bound(self, problem: Problem) -> Bound:
+        problem = on_integers(problem)
         privacy: Any = problem.privacy
         if reason := not_additive(problem):
             self._refuse(reason)
@@ -113,6 +114,8 @@ class IntegerStaircaseCertificate(StaircaseCertificate):
     area: ClassVar[type] = Integers
 
     def holds(self, problem: Problem) -> bool:
+        if problem.objective.loss.exponent not in (1.0, 2.0):
+            return super().holds(problem)
         with ctx.workprec(enclosures.PRECISION):
             return self._holds(*self._terms(problem), int(problem.privacy.sensitivity))  # type: ignore[attr-defined]
 

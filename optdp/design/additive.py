@@ -925,28 +925,37 @@ register(
 
 
 def _one_period(task: _Task, rtol: float) -> Bracket | None:
-    """On the line, delta = 0 or so little that it is of no use: the staircase, which needs no program.
+    """delta = 0 or so little that it is of no use: the staircase, which needs no program; on many integers also beside programs.
 
     At a small eps its sums are long, and lattices are fast.
     """
-    known = task.loss.exponent in (1, 2) and (task.delta == 0 or rtol >= FAST)  # by others, which `optdp.checker` reads
-    if task.delta > rtol or task.integers or known or task.eps < SUMMED or task.loss.assumptions:
+    many = LATTICE < task.width <= WRITTEN if task.integers else task.delta <= rtol
+    known = task.loss.exponent in (1, 2) and (task.integers or task.delta == 0 or rtol >= FAST)  # by other proofs
+    if not many or known or task.eps < SUMMED or task.loss.assumptions or task.delta > 0.5:
         return None
     pure = replace(task.problem, privacy=replace(task.privacy, delta=0.0))
-    certificate = StaircaseCertificate.best(pure)
+    family = IntegerStaircaseCertificate if task.integers else StaircaseCertificate
+    try:
+        certificate = family.best(pure)
+        proof: Proof = PeriodCertificate.best(task.problem) if task.delta else certificate
+    except Refusal:
+        return None
     step = certificate.first_step(pure)
-    # Where the loss jumps at the end of a step, the step is to end a point or two before it.
-    noise = [made for share in (step, max(step - 3 * 2.0**-PERIOD, 0.0)) for made in noise_of(task.problem, share)]
-    proof: Proof = certificate
-    if task.delta:
-        try:
-            proof = PeriodCertificate.best(task.problem)
-        except Refusal:
-            return None
+    if task.integers:
+        noise: list[Any] = [_integer_steps(task, min(int(step * task.width), int(task.width) - 1))]
+    else:  # where the loss jumps at the end of a step, the step is to end a point or two before it
+        noise = [made for share in (step, max(step - 3 * 2.0**-PERIOD, 0.0)) for made in noise_of(task.problem, share)]
     best = task.bracket(noise[0], proof)
     for other in noise[1:]:
         best = _with_noise(best, task, other)
     return replace(best, lower=min(proof.bound(task.problem).value, best.value))
+
+
+def _integer_steps(task: _Task, k: int) -> AdditiveMechanism:
+    """The staircase on the integers whose first step ends at k, with delta at 0."""
+    made, delta = integer_staircase(task.privacy, int(task.width), k), Fraction(task.privacy.delta)
+    more = int(made.total * delta / (1 - delta))
+    return replace(made, weights=(made.weights[0] + more, *made.weights[1:]))
 
 
 def _program(best: Bracket, task: _Task, run: Run) -> Program:
@@ -1137,10 +1146,7 @@ def _with_staircase(best: Bracket, task: _Task, rtol: float) -> Bracket:
     if least < best.value and integers and task.width <= WRITTEN and task.delta < 1 - 2.0**-20:
         n = int(task.width)
         for k in range(max(int(step * n) - 1, 0), min(int(step * n) + 2, n - 1)):
-            made = integer_staircase(task.privacy, n, k)
-            delta = Fraction(task.privacy.delta)
-            more = int(made.total * delta / (1 - delta))  # mixed in at 0
-            best = _with_noise(best, task, replace(made, weights=(made.weights[0] + more, *made.weights[1:])))
+            best = _with_noise(best, task, _integer_steps(task, k))
     for whole in [noise for noise in peaked if not noise.cut and least < (1 - TIE) * best.value]:
         best = _with_noise(best, task, whole, TIE)
     return best.proven(certificate, task.problem) if task.delta == 0 and not (integers and best.gap <= rtol) else best

@@ -86,6 +86,8 @@ JUMPY, LATTICES = 16, 4
 #: The share of the time for noise where the bound is another program; shares of noise with room to spare that are mixed in where
 #: what is not solved breaks the curve by its rounding.
 NOISE, MIXED = 0.6, (1e-6, 1e-4, 1e-2, 0.3, 1.0)
+#: More pairs of a shift and a point are not looked at where noise is known already.
+MOST_PAIRS = 2_000_000
 #: How near a lattice's objectives come, as a share of rtol; the tolerance of noise that is for another loss.
 SOLVED, BORROWED = 0.05, 0.01
 
@@ -855,11 +857,11 @@ def design(run: Run, *, n: int | None = None, gaussian: bool = True) -> Solution
     best: Bracket | None = None
     coarse: TailProgram | None = None
     known = task.known(gaussian and not fixed)
-    if not fixed and len(task.pairs) > 1 and not task.loss.convex and all(delta > 0 for _, delta in task.pairs):
+    if n is None and len(task.pairs) > 1 and not task.loss.convex and all(delta > 0 for _, delta in task.pairs):
         known = from_single(run, additive.design).better(known)
     whole = known
     for size in [] if known.gap <= rtol else [points] if fixed else _sizes(task, points):
-        if size * (task.radius + 2) > MAX_POINTS:
+        if size * (task.radius + 2) > MAX_POINTS or (known.mechanism and size**2 * (task.radius + 2) > MOST_PAIRS):
             break
         run.progress(f"{size} lattice points per sensitivity", *((best.lower, best.value) if best else ()))
         found = None

@@ -171,14 +171,29 @@ class AdditiveMechanism(StairNoise):
         work.count(0.1 * line.size)
         return np.concatenate([[0], np.flatnonzero(line[1:] != line[:-1]) + 1, [line.size]])
 
-    def deciding(self, last: int) -> list[int]:
-        """The shifts in 1..`last`, in cells, that decide about all: distances between ends of runs of equal masses, and `last`.
+    @cached_property
+    def _falls(self) -> bool:
+        """Whether masses fall with the distance from 0, or stay."""
+        line, _ = self._line
+        work.count(0.1 * line.size)
+        half = line[line.size // 2 :]
+        return bool((half[1:] <= half[:-1]).all())
 
-        While a shift meets no such distance, the runs overlap in the same order, each pair of masses on a length that is affine
-        in the shift: the two neighbours are a mixture of what they are at the ends, which divergences are convex in.
+    def deciding(self, last: int) -> list[int]:
+        """The shifts in 1..`last`, in cells, that decide about all.
+
+        Of noise whose masses fall with the distance from 0, `last`: where p(x) > E p(x + s) with E >= 1, x is nearer to 0 than
+        x + s, that is x > -s/2, and a longer shift takes x + s further away. So that all hockey-stick divergences grow with it,
+        and with them all that is monotone under post-processing.
+
+        Else distances between ends of runs of equal masses, and `last`. While a shift meets no such distance, the runs overlap
+        in the same order, each pair of masses on a length that is affine in the shift: the two neighbours are a mixture of what
+        they are at the ends, which divergences are convex in.
         """
         if last < 1:
             return []
+        if self._falls:
+            return [last]
         ends = self._starts[1:-1] if self.tail else self._starts
         marked = np.zeros(self._line[0].size + last + 1, dtype=bool)
         marked[ends] = True
@@ -289,14 +304,15 @@ class AdditiveMechanism(StairNoise):
         last, share = divmod(cells, 1)
         if self.tail and cells > self.n:
             return None
+        if isinstance(privacy, Profile | Curve):
+            # Of pairs (eps, delta) divergences are all that is asked, and those of integers are sooner found.
+            exact = ((self.exact_delta(enclosures.exp_below(e), privacy.sensitivity), d) for e, d in privacy.pairs)
+            if all(found <= Fraction(d) for found, d in exact):  # type: ignore[arg-type]
+                return True
         end = min(int(last), 2 * len(self.weights))
         answers = [privacy.admits(self.pair(k)) for k in self.deciding(end)[::-1]]
         # A shift between lattice points is a mixture of its neighbours: what they both keep it keeps.
         beyond = privacy.admits(self.pair(end + 1)) if share and not self.discrete and end == last else True
-        if not beyond and None not in answers and False not in answers and isinstance(privacy, Profile | Curve):
-            # That mixture's own divergences: of pairs (eps, delta) they are all that is asked.
-            exact = ((self.exact_delta(enclosures.exp_below(e), privacy.sensitivity), d) for e, d in privacy.pairs)
-            beyond = all(found <= Fraction(d) for found, d in exact)  # type: ignore[arg-type]
         return False if False in answers else True if beyond and None not in answers else None
 
     def mu(self) -> float:
