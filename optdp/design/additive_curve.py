@@ -857,7 +857,8 @@ def design(run: Run, *, n: int | None = None, gaussian: bool = True) -> Solution
     best: Bracket | None = None
     coarse: TailProgram | None = None
     known = task.known(gaussian and not fixed)
-    if n is None and len(task.pairs) > 1 and not task.loss.convex and all(delta > 0 for _, delta in task.pairs):
+    slow = points > additive.LATTICE if task.integers else n is None and not task.loss.convex
+    if slow and len(task.pairs) > 1 and all(delta > 0 for _, delta in task.pairs):
         known = from_single(run, additive.design).better(known)
     whole = known
     for size in [] if known.gap <= rtol else [points] if fixed else _sizes(task, points):
