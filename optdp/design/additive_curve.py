@@ -858,7 +858,7 @@ def design(run: Run, *, n: int | None = None, gaussian: bool = True) -> Solution
     coarse: TailProgram | None = None
     known = task.known(gaussian and not fixed)
     slow = points > additive.LATTICE if task.integers else n is None and not task.loss.convex
-    if slow and len(task.pairs) > 1 and all(delta > 0 for _, delta in task.pairs):
+    if slow and len(task.pairs) > 1 and any(delta > 0 for _, delta in task.pairs):
         known = from_single(run, additive.design).better(known)
     whole = known
     for size in [] if known.gap <= rtol else [points] if fixed else _sizes(task, points):

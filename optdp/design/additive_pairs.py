@@ -60,6 +60,8 @@ def from_single(run: Run, design: Callable[[Run], Solution]) -> Bracket:
         left = TIME * run.time_limit - (time.perf_counter() - began)
         if best.gap <= run.rtol or left <= 0:
             break
+        if float(eps) == float(delta) == 0:  # the least of both hides everything
+            continue
         single = replace(problem, privacy=ApproxDP(eps, delta, privacy.sensitivity))
         progress = run.progress.part(f"{single.privacy.adjective} alone", best.lower, best.value)
         try:
