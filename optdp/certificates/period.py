@@ -36,6 +36,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from typing import Annotated, Any
 
 import numpy as np
@@ -184,6 +185,9 @@ class Period:
         self._edge = float(self.edge.mid()) if self.edge.is_finite() else math.inf
         self._weights = np.exp(-self.eps * np.arange(self.count))
         self._table: tuple[np.ndarray, np.ndarray] | None = None
+        k = np.arange(self.count)
+        #: At x in every period: searches for other thresholds ask at the same places first.
+        self._losses = lru_cache(256)(lambda x: np.minimum(self.loss((x + k) * self.width), cap))
 
     # --- in floats
 
@@ -219,10 +223,9 @@ class Period:
 
     def first_step(self, threshold: float) -> float:
         """About where G changes sign; 0 or 1 where it does not."""
-        k = np.arange(self.count)
 
         def level(x: float) -> float:
-            return float(self._weights @ (np.minimum(self.loss((x + k) * self.width), self.cap) - threshold))
+            return float(self._weights @ (self._losses(x) - threshold))
 
         low, high = 0.0, 1.0
         if level(high) < 0:

@@ -17,7 +17,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Annotated, Any
 
 import numpy as np
@@ -589,13 +589,22 @@ class AdditiveMechanism(StairNoise):
         with ctx.workprec(2 * enclosures.PRECISION):
             h, size, middle = enclosures.ball(self.step), len(self.weights), enclosures.ball(self._middle)
 
+            integral = law.integral_ball
+
+            @cache
+            def up_to(twice: int) -> tuple[arb, arb]:
+                """The place `twice / 2` and the integral up to there: where one cell ends and the next begins."""
+                place = (arb(twice) / 2 + middle) * h
+                return place, integral(place)
+
             def mean(a: int) -> arb:
                 """Of L over cell a, or its right half where it is around 0, and over both moved inwards and outwards."""
-                low, high = ((a + middle + side) * h for side in (-arb(0.5) if a or self.bins else 0, arb(0.5)))
-                move = (a + 4) * h * share
-                integral = law.integral_ball
+                ends = (2 * a - 1 if a or self.bins else 0, 2 * a + 1)
                 if not share:
-                    return (integral(high) - integral(low)) / (high - low)
+                    (low, below), (high, above) = map(up_to, ends)
+                    return (above - below) / (high - low)
+                low, high = ((arb(twice) / 2 + middle) * h for twice in ends)
+                move = (a + 4) * h * share
                 near, far = (high - move).max(arb(0)), (low - move).max(arb(0))
                 inner, outer = integral(near) - integral(far), integral(high + move) - integral(low + move)
                 return inner.union(outer) / (high - low)

@@ -312,8 +312,8 @@ class _InPieces(DistanceLoss):
     def integral_ball(self, distance: Number | arb) -> arb:
         d = enclosures.ball(distance)
         ends = (max(end, Fraction(0)) for end in (enclosures.lower(d), enclosures.upper(d)))
-        low, high = (enclosures.ball(self._at(end, self._primitives)) for end in ends)
-        return low.union(high)  # nondecreasing in d
+        values = [enclosures.ball(self._at(end, self._primitives)) for end in dict.fromkeys(ends)]
+        return values[0].union(values[-1])  # nondecreasing in d
 
     def exact(self, distance: Fraction) -> Fraction:
         return self._at(distance, self._rows[1])

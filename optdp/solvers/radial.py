@@ -83,10 +83,10 @@ class Caps:
     def reach(self, floor: np.ndarray) -> tuple[float, float]:
         """(the largest mean of a row, the height of the half-space that it favours)."""
         low, high = -float(self.radii.max()), float(self.radii.max())
-        rest = 1 - float(floor.sum())
+        rest, used = 1 - float(floor.sum()), floor > 0
         for _ in range(60):
             middle = (low + high) / 2
-            if self.more * float(floor @ _cap(self.dim, middle / self.radii)[0]) > rest:
+            if self.more * float(floor[used] @ _cap(self.dim, middle / self.radii[used])[0]) > rest:
                 low = middle
             else:
                 high = middle

@@ -11,6 +11,7 @@ inputs are all neighbours: local differential privacy, with the width as sensiti
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, ClassVar, Literal, Self
@@ -499,6 +500,13 @@ class DiscreteGaussian(IntegerNoise):
         return self._masses(self.sigma)
 
 
+def _tabled(law: Callable[[np.ndarray], np.ndarray], places: np.ndarray) -> np.ndarray:
+    """law(places), for integers: at each of those between the ends once, where these are fewer than `places`."""
+    if not places.size or not (places.max() - (first := places.min())) < places.size:
+        return law(places)
+    return law(np.arange(first, places.max() + 1))[(places - first).astype(np.intp)]
+
+
 @dataclass(frozen=True)
 class LatticeNoise(Mechanism):
     """Integer noise on a lattice of `noise.sensitivity` steps across an interval, after rounding the input to it at random.
@@ -550,10 +558,10 @@ class LatticeNoise(Mechanism):
         on = np.abs(node - index) < 1e-9 * (1 + np.abs(node))
 
         def mass(start: np.ndarray) -> np.ndarray:
-            plain = self.noise.noise_probability(index - start)
+            plain = _tabled(self.noise.noise_probability, index - start)
             if not self.clamped:
                 return plain
-            top, bottom = self.noise.cdf(start - index), self.noise.cdf(index - start)  # P(Z >= j) = P(Z <= -j)
+            top, bottom = (_tabled(self.noise.cdf, j) for j in (start - index, index - start))  # P(Z >= j) = P(Z <= -j)
             inner = np.where(index == self.steps, top, np.where(index == 0, bottom, plain))
             return np.where((index >= 0) & (index <= self.steps), inner, 0.0)
 
