@@ -31,7 +31,7 @@ def three_letters(loss, privacy=1.0, prior=None):
 
 def graded(privacy):
     """A coarse noise, which is checked soon, with the bound of a finer one."""
-    coarse, fine = optdp.solve_additive(privacy, n=48), optdp.solve_additive(privacy, rtol=0.03).certificate
+    coarse, fine = optdp.solve_additive(privacy, n=38), optdp.solve_additive(privacy, rtol=0.03).certificate
     return replace(coarse, certificate=fine, lower_bound=fine.bound(coarse.problem).value)
 
 

@@ -458,7 +458,13 @@ def test_the_certificate_of_bins_under_a_pair_is_for_these_steps():
 
 
 @pytest.mark.parametrize(
-    "privacy, loss", [(optdp.RDP(8, 10), "abs"), (optdp.RDP(32, 12), "squared"), (optdp.GDP(8), "abs")], ids=str
+    "privacy, loss",
+    [
+        (optdp.RDP(8, 10), "abs"),
+        (optdp.RDP(32, 12), "squared"),
+        pytest.param(optdp.GDP(8), "abs", marks=pytest.mark.soak),
+    ],
+    ids=str,
 )
 def test_time_limits_are_looked_at_within_long_steps(privacy, loss):
     """These took 3, 5 and more than 300 seconds."""

@@ -188,7 +188,7 @@ def test_huber_lies_between_its_two_halves():
     assert as_pieces.lower_bound == huber.lower_bound and as_pieces.value == pytest.approx(huber.value, rel=1e-12)
 
 
-@pytest.mark.parametrize("limit", [1.3, 2.2])
+@pytest.mark.parametrize("limit", [pytest.param(1.3, marks=pytest.mark.soak), 2.2])
 def test_thresholds_under_gaussian_privacy_are_no_worse_than_noise_for_squares(limit, tmp_path):
     """Where no lattice is fine enough for the threshold's own program (2.2: none had noise) other noise serves."""
     found = optdp.solve_additive(optdp.GDP(3.0), loss=optdp.Threshold(limit), rtol=0.02)

@@ -61,13 +61,6 @@ def joint_of(kernel, prior):
     return [[p * row[y] for p, row in zip(prior, kernel, strict=True)] for y in range(len(kernel[0]))]
 
 
-@pytest.mark.parametrize("id", VERDICTS)
-def test_verdicts(id):
-    report = optdp.audit(id)
-    assert [row.finding.verdict for row in report.rows] == [VERDICTS[id]] and report.settled
-    assert id in report.to_markdown() and report.to_json_rows()[0]["verdict"] == VERDICTS[id].value
-
-
 @pytest.mark.parametrize("id", [f"D-LIP-{k}" for k in range(1, 8)])
 def test_discoveries(id):
     (row,) = optdp.discoveries(id).rows

@@ -11,9 +11,14 @@ import pytest
 
 import optdp
 from optdp.audit.audit import PAPERS, AuditReport, Row
-from optdp.audit.claim import Argument, Finding, Proof, Verdict
+from optdp.audit.claim import CLAIMS, Argument, Finding, Proof, Verdict
 from optdp.audit.pages import pages
+from tests import test_audit_comp, test_audit_lip, test_audit_ogpm, test_audit_optt, test_audit_tlap
 
+VERDICTS = {
+    "OGPM": test_audit_ogpm.VERDICTS, "OPTT": test_audit_optt.VERDICTS, "COMP": test_audit_comp.VERDICTS,
+    "TLAP": test_audit_tlap.VERDICTS, "LIP": test_audit_lip.VERDICTS,
+}  # fmt: skip
 DOCS = Path(__file__).parent.parent / "docs"
 
 DECIMAL = re.compile(r"(?<![\w.^])\d+\.\d{2,}(?![\d^])")
@@ -56,6 +61,19 @@ def stray(row: Row) -> list[str]:
 def decided(paper):
     """The claims and the discoveries of a paper, decided once for all tests of this file."""
     return optdp.audit(paper, progress=False), optdp.discoveries(paper, progress=False)
+
+
+@pytest.mark.parametrize("paper", PAPERS)
+def test_every_claim_is_decided_as_it_is_known_to_be(paper):
+    report, known = decided(paper)[0], VERDICTS[paper]
+    assert {row.id: row.finding.verdict for row in report.rows} == known and report.settled
+    assert {id for id in CLAIMS if id.startswith(f"{paper}-")} == set(known)
+    assert {row["id"]: row["verdict"] for row in report.to_json_rows()} == {id: v.value for id, v in known.items()}
+    told = report.to_markdown()
+    for row in report.rows:
+        assert row.id in told and row.statement and row.finding.proof and row.finding.range
+        assert row.finding.condition or row.finding.verdict is not Verdict.CONDITIONAL
+        assert "samples" not in row.finding.how or paper != "OPTT"
 
 
 @pytest.mark.parametrize("paper", PAPERS)

@@ -424,7 +424,9 @@ def test_it_finds_the_same_guarantee_of_staircases(eps, share, end, atom, sensit
             assert float(value) == pytest.approx(own.enclose(optdp.WorstCase(optdp.Power(q)))[1], rel=1e-9)
 
 
-@pytest.mark.parametrize("name", KNOWN)
+@pytest.mark.parametrize(
+    "name", [pytest.param(n, marks=pytest.mark.soak) if n.startswith(SLOW) and n != "kernel abs" else n for n in KNOWN]
+)
 def test_it_agrees_on_bounds_that_are_too_good(name):
     for data in improved(name):
         assert agree(data), (data["lower_bound"], data["value"])
@@ -448,13 +450,13 @@ def agrees_on_changed_numbers(count):
 
 
 def test_it_agrees_on_splices():
-    counts = agrees_on_splices(120)
-    assert counts[0] > 20 and counts[1] > 100
+    counts = agrees_on_splices(60)
+    assert counts[0] > 10 and counts[1] > 50
 
 
 def test_it_agrees_on_changed_numbers():
-    counts = agrees_on_changed_numbers(6)
-    assert counts[0] > 20 and counts[1] > 100
+    counts = agrees_on_changed_numbers(3)
+    assert counts[0] > 10 and counts[1] > 50
 
 
 @pytest.mark.soak
@@ -484,7 +486,7 @@ def test_bytes_that_are_no_solution(raw):
 def test_bytes_changed_at_random():
     """Any byte: an answer, and yes only where the first checker says so."""
     rng = random.Random(2)
-    for _ in range(600):
+    for _ in range(300):
         raw = bytearray(text(rng.choice([n for n in KNOWN if len(text(n)) < 5000])).encode())
         for _ in range(rng.choice([1, 1, 3])):
             raw[rng.randrange(len(raw))] = rng.choice(b'0123456789.-e"[]{},:abn \x00\xff')
@@ -608,7 +610,7 @@ def test_coarse_enclosures_prove_no_more(name, bits, monkeypatch):
 number = st.integers(-8, 8).map(lambda k: Fraction(k, 4))
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(
     st.data(),
     st.lists(st.integers(1, 5), min_size=2, max_size=4),

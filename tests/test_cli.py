@@ -64,8 +64,8 @@ def test_verify_answers_every_broken_file_in_one_line(capsys, tmp_path):
     solution = optdp.solve_piecewise(optdp.log(3), 3, optdp.Pieces((0, 1), ((0, 0, 1), (-1, 2))))
     text, path, statuses = json.dumps(solution.to_dict()), tmp_path / "s.json", []
     odd = [None, True, "x" * 20_000, -1, 1e308, 10**400, [], {"type": "?"}, "log(0)"]
-    for place in places(json.loads(text)):
-        for change in ["remove", *odd]:
+    for turn, place in enumerate(places(json.loads(text))):
+        for change in ["remove", *odd][turn % 2 :: 2]:
             data = json.loads(text)
             where = data
             for key in place[:-1]:
@@ -82,7 +82,7 @@ def test_verify_answers_every_broken_file_in_one_line(capsys, tmp_path):
                 assert one and (not out or out.endswith("NOT verified\n")), (place, change)
             else:
                 assert out.endswith("\nverified\n") and not err
-    assert statuses.count(2) > 200 and {0, 2} == set(statuses)
+    assert statuses.count(2) > 100 and {0, 2} == set(statuses)
     for text in ("", "{", "[]", "5", '{"optdp": 1}', '{"a": NaN}', "[" * 100_000, '{"a": 1, "a": 2}', "\x00"):
         path.write_text(text)
         status, _, err = run(capsys, "verify", path)

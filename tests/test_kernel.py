@@ -506,7 +506,14 @@ def test_averages_under_densities_that_jump(breaks):
 
 
 @pytest.mark.parametrize("loss", ["abs", "squared"])
-@pytest.mark.parametrize(("low", "high"), [("0", "3/10"), ("21/100", "47/100"), ("3/5", "1")])
+@pytest.mark.parametrize(
+    ("low", "high"),
+    [
+        pytest.param("0", "3/10", marks=pytest.mark.soak),
+        pytest.param("21/100", "47/100", marks=pytest.mark.soak),
+        ("3/5", "1"),
+    ],
+)
 def test_averages_under_a_density_on_a_part_of_the_domain(loss, low, high):
     """The bracket closes, and agrees with that of the part alone as the whole domain, under the uniform density."""
     part = Fraction(low), Fraction(high)
@@ -546,7 +553,8 @@ def test_unbiased_averages_where_the_ends_of_the_domain_have_no_weight(eps, poin
     [
         (0.5, "uniform"), (0.5, optdp.Density((0.25, 0.5), ((4,),))),
         # Hardly any density at an end, and windows one end of which all but stands still.
-        (0.01, optdp.Density.beta(3, 1)), (0.1, optdp.Density.beta(2, 5)), (1.0, optdp.Density.beta(2, 5)),
+        (0.01, optdp.Density.beta(3, 1)), (0.1, optdp.Density.beta(2, 5)),
+        pytest.param(1.0, optdp.Density.beta(2, 5), marks=pytest.mark.soak),
         (0.2686, optdp.Density.beta(5, 8)),
     ],
     ids=["uniform", "a part", "0.01, Beta(3, 1)", "0.1, Beta(2, 5)", "1, Beta(2, 5)", "0.2686, Beta(5, 8)"],
@@ -643,7 +651,7 @@ def test_the_least_variance_at_tiny_epsilon_to_five_digits(eps, domain):
     assert optimum * (1 - 1e-9) <= solution.value
 
 
-@pytest.mark.parametrize(("eps", "tau"), [(9, 0.01), (9, 0.99), (30, 0.2)])
+@pytest.mark.parametrize(("eps", "tau"), [(9, 0.01), (9, 0.99), pytest.param(30, 0.2, marks=pytest.mark.soak)])
 def test_far_quantiles_at_large_epsilon(eps, tau):
     """Windows that are all a little too wide have no prior; windows of few cells lose little where both ends lose alike."""
     solution = optdp.solve_kernel(eps, optdp.Pinball(tau))

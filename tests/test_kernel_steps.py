@@ -168,7 +168,7 @@ def test_a_step_of_a_millionth_is_no_program():
     assert 0.99 < solution.lower_bound <= solution.value <= 1
 
 
-@pytest.mark.parametrize("points", [0, 512])
+@pytest.mark.parametrize("points", [0, pytest.param(512, marks=pytest.mark.soak)])
 def test_programs_of_many_steps_stay_small(points, monkeypatch):
     """Twenty breaks that have no common measure led to 5500 points and tables of 600 million numbers."""
     sizes, solve = [], steps._Ladder.solve
@@ -182,7 +182,7 @@ def test_programs_of_many_steps_stay_small(points, monkeypatch):
     breaks = (0, *np.sort(rng.random(19)).tolist())
     prior = (np.unique(rng.random(points)).tolist(), [Fraction(1, points)] * points) if points else None
     solution = optdp.solve_kernel(
-        1.0, optdp.Pieces(breaks, [(Fraction(k, 20),) for k in range(20)]), prior=prior, time_limit=3
+        1.0, optdp.Pieces(breaks, [(Fraction(k, 20),) for k in range(20)]), prior=prior, time_limit=1
     )
     assert 0 <= solution.lower_bound <= solution.value < 1
     assert max(sizes, default=0) <= 2**24
