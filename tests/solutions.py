@@ -31,7 +31,7 @@ def three_letters(loss, privacy=1.0, prior=None):
 
 def graded(privacy):
     """A coarse noise, which is checked soon, with the bound of a finer one."""
-    coarse, fine = optdp.solve_additive(privacy, n=38), optdp.solve_additive(privacy, rtol=0.03).certificate
+    coarse, fine = optdp.solve_additive(privacy, n=24), optdp.solve_additive(privacy, rtol=0.03).certificate
     return replace(coarse, certificate=fine, lower_bound=fine.bound(coarse.problem).value)
 
 
@@ -105,7 +105,7 @@ MAKE = {
     "notion gdp lattice": lambda: optdp.solve_additive(optdp.GDP(0.5), loss="squared", n=4),
     "notion gdp huber": lambda: optdp.solve_additive(optdp.GDP("1/3", 0.1), loss=optdp.Huber(0.2), rtol=0.05),
     "notion gdp discrete": lambda: optdp.solve_additive(optdp.GDP(1.0, 2.0), discrete=True, rtol=0.05),
-    "notion gdp graded": lambda: graded(optdp.GDP(3.8)),
+    "notion gdp graded": lambda: graded(optdp.GDP(3.3)),
     "notion kl": lambda: optdp.solve_additive(optdp.KL(0.5), rtol=0.05),
     "notion kl squared": lambda: optdp.solve_additive(optdp.KL(0.5), loss="squared", rtol=0.05),
     "notion rdp": lambda: optdp.solve_additive(optdp.RDP(4, 1.0), rtol=0.05),

@@ -509,7 +509,7 @@ def test_where_one_pair_decides(pairs, loss):
     assert optdp.Solution.from_dict(found.to_dict()).verify()
 
 
-@pytest.mark.parametrize("discrete", [False, True])
+@pytest.mark.parametrize("discrete", [False, pytest.param(True, marks=pytest.mark.soak)])
 @pytest.mark.parametrize(
     ("pairs", "loss", "n"),
     [
@@ -600,7 +600,7 @@ def test_newton_agrees_with_cones(notion, loss, n):
     assert own.level - own.multipliers.sum() == pytest.approx(own.value, rel=1e-6)
 
 
-@pytest.mark.parametrize("loss", ["abs", "squared"])
+@pytest.mark.parametrize("loss", ["abs", pytest.param("squared", marks=pytest.mark.soak)])
 @pytest.mark.parametrize(
     ("notions", "rtol"),
     [([optdp.KL(0.5 / v) for v in (0.25, 1.0, 4.0)], 5e-3), ([optdp.RDP(2, 1 / v) for v in (0.25, 1.0, 4.0)], 5e-3),

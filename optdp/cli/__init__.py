@@ -7,6 +7,7 @@ import importlib
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING
 
 import optdp
@@ -27,6 +28,7 @@ class Commands:
     report: Subparsers
 
 
+@cache
 def build_parser() -> argparse.ArgumentParser:
     """The whole command line."""
     parser = argparse.ArgumentParser(

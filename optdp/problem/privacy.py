@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import pairwise
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
@@ -709,17 +709,23 @@ class GDP(Divergence):
     def _vertices(self) -> tuple[np.ndarray, np.ndarray]:
         """(levels, powers) of points on or below the Gaussian's curve, from (0, 0) to the level 1/2."""
         work.count(25 * CHORDS * DEEPEST)
-        points = [(0.0, 0.0)]
-        with ctx.workprec(BITS):
-            mu = enclosures.ball(self.mu)
-            for place in range(-CHORDS * DEEPEST, 1):
-                at = arb(place) / CHORDS
-                points.append((enclosures.round_up(gauss_tail(-at)), enclosures.round_down(gauss_tail(-at - mu))))
-        levels, powers = zip(*points, strict=True)
-        return np.array(levels), np.array(powers)
+        return _gaussian_curve(self.mu)
 
     def _by_own(self, other: Privacy) -> bool | None:
         return enclosures.at_most(other.mu, self.mu) if isinstance(other, GDP) else None
+
+
+@lru_cache(maxsize=64)
+def _gaussian_curve(mu: Number) -> tuple[np.ndarray, np.ndarray]:
+    points = [(0.0, 0.0)]
+    with ctx.workprec(BITS):
+        apart = enclosures.ball(mu)
+        for place in range(-CHORDS * DEEPEST, 1):
+            at = arb(place) / CHORDS
+            points.append((enclosures.round_up(gauss_tail(-at)), enclosures.round_down(gauss_tail(-at - apart))))
+    levels, powers = (np.array(v) for v in zip(*points, strict=True))
+    levels.flags.writeable = powers.flags.writeable = False
+    return levels, powers
 
 
 def gauss_tail(x: arb) -> arb:
