@@ -162,7 +162,7 @@ def test_the_tests_leave_the_threshold_everywhere(eps, cap, loss):
     assert heaviest <= float(period.weight(t)) * (1 + 0.02)
 
 
-@pytest.mark.parametrize("eps", [2.0, 5.0, 12.0])
+@pytest.mark.parametrize("eps", [2.0, pytest.param(5.0, marks=pytest.mark.soak), 12.0])
 @pytest.mark.parametrize("loss", LOSSES, ids=str)
 def test_a_delta_that_is_of_no_use(eps, loss):
     """Before, half a minute for gaps of a percent, and more at large eps."""

@@ -11,7 +11,7 @@ import sympy as sp
 
 import optdp.audit
 from optdp.audit.audit import load_claims
-from optdp.audit.claim import CLAIMS, DISCOVERIES, WIDEST, Verdict, near
+from optdp.audit.claim import CLAIMS, DISCOVERIES, WIDEST, Verdict, is_zero, near
 from optdp.audit.comp import claims as comp
 from optdp.audit.lip import claims as lip
 from optdp.audit.ogpm import claims as ogpm
@@ -78,7 +78,7 @@ def comparisons(tree):
 
     def counts(node):
         if isinstance(node, ast.Call):
-            return getattr(node.func, "id", "") in ("_zero", "_is_zero", "_positive", "near")
+            return getattr(node.func, "id", "") in ("is_zero", "_positive", "near")
         orders = (ast.Lt, ast.LtE, ast.Gt, ast.GtE, ast.Eq, ast.NotEq)
         return isinstance(node, ast.Compare) and all(
             isinstance(op, orders) and not (isinstance(to, ast.Constant) and isinstance(to.value, str))
@@ -86,6 +86,18 @@ def comparisons(tree):
         )
 
     return [node for node in ast.walk(tree) if counts(node) and id(node) not in prose]
+
+
+def test_what_is_zero_is_so_identically():
+    x, y = sp.symbols("x y", positive=True)
+    root, close = sp.sqrt(2), sp.Rational(10**9 + 1, 10**9)
+    zeros = [(x**2 - y**2) / (x - y) - x - y, sp.exp(x + y) - sp.exp(x) * sp.exp(y),
+             (root * x + y) ** 2 - 2 * x**2 - 2 * root * x * y - y**2,
+             sp.cosh(x) ** 2 - sp.sinh(x) ** 2 - 1, 0]  # fmt: skip
+    assert is_zero(*zeros)
+    others = [(x**2 - y**2) / (x - y) - x - close * y, sp.exp(x) - close * sp.exp(x), root * x - x, close - 1,
+              (7 * x - 1) * (11 * x - 1)]  # fmt: skip
+    assert not any(is_zero(*zeros[:k], other) for k, other in enumerate(others))
 
 
 class Denied(ast.NodeTransformer):

@@ -521,7 +521,9 @@ def test_intervals_of_few_outputs_have_a_width_and_cover(eps, n):
         assert sum(e.interval[0] <= truth <= e.interval[1] for e in found) > 0.88 * runs
 
 
-@pytest.mark.parametrize("n", [30, 47, 100, 300])
+@pytest.mark.parametrize(
+    "n", [30, pytest.param(47, marks=pytest.mark.soak), 100, pytest.param(300, marks=pytest.mark.soak)]
+)
 @pytest.mark.parametrize("level", [0.9, 0.95, 0.99])
 def test_means_of_rare_values_are_covered(n, level):
     """Where noise is small, k of n people have the value 1 and the others -1: the probability that the interval holds their
@@ -535,6 +537,7 @@ def test_means_of_rare_values_are_covered(n, level):
     assert covered.min() > level - 0.02 and (low[0], high[-1]) == (0, 1)
 
 
+@pytest.mark.soak
 def test_means_of_rare_values_are_covered_under_noise():
     mechanism = optdp.solve_kernel(4.0, unbiased=True, rtol=1e-2).mechanism
     for share in (0.05, 0.1):
@@ -718,6 +721,7 @@ def test_standard_errors_of_quantiles_between_two_symbols():
     assert 0.7 < np.sqrt(np.mean(np.square([f.standard_error for f in found])) / np.mean(errors**2)) < 1.3
 
 
+@pytest.mark.soak
 def test_as_many_people_as_are_recommended_know_a_quantile_as_well_as_is_wanted():
     ranked = optdp.recommend((0, 1), 2.0, "quantile", error=0.02, q=0.3, prior=([0.2, 0.5], [0.6, 0.4]))
     assert ranked.best.people is not None and 0 < ranked.best.error <= 0.02
@@ -988,6 +992,7 @@ def test_vectors_of_which_few_coordinates_are_sent_are_covered(d, n, c):
     assert np.mean(each) >= 0.94 and np.mean(whole) >= 0.9
 
 
+@pytest.mark.soak
 def test_bands_of_many_rare_numbers_cover():
     """Far out a binomial variable is not normal, nor is a sum over Student's root of few squares: they held in 0.69 and 0.86."""
     rng, runs = np.random.default_rng(0), 150

@@ -629,7 +629,7 @@ def test_heights_next_to_a_draw_are_told_apart_exactly():
     assert table._below(0, 3, digits, height - 1e-9, as_rng(1))[1]
 
 
-@pytest.mark.parametrize("eps, d", [(1.0, 2), (4.0, 3), (4.0, 10)])
+@pytest.mark.parametrize("eps, d", [(1.0, 2), (4.0, 3), pytest.param(4.0, 10, marks=pytest.mark.soak)])
 def test_radial_samples(eps, d):
     mechanism, rng = radial(eps, d).mechanism, np.random.default_rng(1)
     first, second = mechanism._means[:2].tolist()
@@ -941,7 +941,7 @@ def test_sign_vectors_by_enumeration(d, k, least):
     assert optdp.Mechanism.from_dict(mechanism.to_dict()) == mechanism
 
 
-@pytest.mark.parametrize("eps", [0.5, 4.0])
+@pytest.mark.parametrize("eps", [0.5, pytest.param(4.0, marks=pytest.mark.soak)])
 def test_no_zero_has_a_sign(eps):
     """The optimum and every baseline on the cube: coordinates that are not sent look alike whatever the input is."""
     best = optdp.solve_vector(eps, 5, norm="linf")
@@ -984,7 +984,7 @@ def test_rounding_to_vertices_is_exact():
 # --- baselines, estimates, command line
 
 
-@pytest.mark.parametrize("eps", [0.5, 8.0])
+@pytest.mark.parametrize("eps", [0.5, pytest.param(8.0, marks=pytest.mark.soak)])
 def test_no_baseline_is_below_the_bound(eps):
     for domain in (optdp.Sphere(2), optdp.Sphere(200), optdp.Ball(3), optdp.Box.cube(40)):
         best = optdp.solve(problem(eps, domain), rtol=0.02)

@@ -160,6 +160,23 @@ def near(value: Any, stated: Any, share: float, rounding: Any = 0) -> bool:
     return bool(abs(value - stated) <= rounding + share * abs(stated))
 
 
+def is_zero(*expressions: Any) -> bool:
+    """Whether they all are zero, identically: as quotients of polynomials where they are, by sympy's simplifications else."""
+    import sympy as sp
+
+    def one(expression: Any) -> bool:
+        if not expression.is_rational_function():
+            return any(sp.simplify(form) == 0 for form in (expression, sp.expand(expression)))
+        # At primes' inverses a quotient with rational coefficients is a rational: if it is another one than 0, that decides.
+        names = sorted(expression.free_symbols, key=str)
+        at = expression.subs({name: sp.Rational(1, sp.prime(k + 4)) for k, name in enumerate(names)})
+        if at.is_Rational and at != 0:
+            return False
+        return bool(sp.cancel(expression) == 0 or sp.simplify(expression) == 0)
+
+    return all(one(sp.sympify(expression)) for expression in expressions)
+
+
 #: Every claim by id, in the order in which the files of the papers define them.
 CLAIMS: dict[str, Claim] = {}
 

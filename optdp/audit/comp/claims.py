@@ -17,7 +17,7 @@ from typing import Any
 from flint import arb, ctx
 
 from optdp.audit import ranges
-from optdp.audit.claim import Argument, Finding, Proof, Verdict, claim, near
+from optdp.audit.claim import Argument, Finding, Proof, Verdict, claim, is_zero, near
 from optdp.design.composite import algorithm_1, solve_composite
 from optdp.exact import enclosures
 from optdp.mechanisms import baselines
@@ -97,10 +97,10 @@ def unbiased() -> Finding:
     centred = True
     for name, base in SIX:
         total = forms.moment(name, 1) + forms.moment(base, 1)
-        centred &= sp.simplify(total.subs(forms.a, forms.released(name, base)["a"]) - forms.C_p) == 0
+        centred &= is_zero(total.subs(forms.a, forms.released(name, base)["a"]) - forms.C_p)
     found = best(1.0, "A1").mechanism
     exact = found.check_privacy(LDP(1.0))[1]
-    if not (sp.simplify(back - query) == 0 and centred and exact.passed):
+    if not (is_zero(back - query) and centred and exact.passed):
         return Finding.unsettled("the mean is not the query", {"mapping": str(sp.simplify(back - query))})
     return Finding(
         Verdict.VERIFIED,
@@ -121,15 +121,14 @@ def every_input_in_the_range() -> Finding:
     from optdp.audit.comp import forms
 
     room = all(
-        sp.simplify(forms.released(a, b)["C_max"] - forms.released(a, b)["S1"] * (forms.L - forms.m / 2)) == 0
-        for a, b in SIX
+        is_zero(forms.released(a, b)["C_max"] - forms.released(a, b)["S1"] * (forms.L - forms.m / 2)) for a, b in SIX
     )
     root = sp.Symbol("sigma", positive=True)  # e^(eps/2)
     share = forms.w * (forms.E - 1) / (1 + forms.w * (forms.E - 1)) * (1 - forms.w)
     slope = sp.numer(sp.together(sp.diff(share, forms.w).subs(forms.E, root**2)))
     widest = sp.factor(share.subs({forms.w: 1 / (root + 1), forms.E: root**2}))
-    stationary = sp.simplify(slope.subs(forms.w, 1 / (root + 1))) == 0
-    attained = sp.simplify(widest - (root - 1) / (root + 1)) == 0
+    stationary = is_zero(slope.subs(forms.w, 1 / (root + 1)))
+    attained = is_zero(widest - (root - 1) / (root + 1))
     found = best(1.0, "A1").mechanism
     low, high = found.support()
     start = (found.domain.lower - low) / found.domain.width
@@ -145,8 +144,8 @@ def every_input_in_the_range() -> Finding:
     # and of the complements 1 - a = E (1 - b) at most. Duchi's outputs +-(Delta/2) coth(eps/2) have just this range.
     rise, far = sp.symbols("a b", positive=True)
     at = sp.solve([far - forms.E * rise, 1 - rise - forms.E * (1 - far)], [rise, far], dict=True)[0]
-    apart = sp.simplify(at[far] - at[rise] - (forms.E - 1) / (forms.E + 1)) == 0
-    duchi = sp.simplify(((forms.E + 1) / (forms.E - 1)) * (at[far] - at[rise]) - 1) == 0
+    apart = is_zero(at[far] - at[rise] - (forms.E - 1) / (forms.E + 1))
+    duchi = is_zero(((forms.E + 1) / (forms.E - 1)) * (at[far] - at[rise]) - 1)
     if not (
         room and stationary and attained and apart and duchi and found.domain.width < (high - low) * math.tanh(0.25)
     ):
@@ -265,12 +264,12 @@ def six_are_private() -> Finding:
 
     e = forms.E
     # B1: k <= (E - 1) y; sup = y + k, inf = y. B2: t = (y + k)/E < y; sup <= y + k as x^4 >= 0, inf = t at the ends.
-    one = sp.simplify((forms.y + forms.k).subs(forms.k, (e - 1) * forms.y) - e * forms.y) == 0
+    one = is_zero((forms.y + forms.k).subs(forms.k, (e - 1) * forms.y) - e * forms.y)
     low = forms.base("B2").subs(forms.x, forms.L)
-    two = sp.simplify(low - forms.t) == 0 and sp.simplify((forms.y + forms.k) - e * (forms.y + forms.k) / e) == 0
+    two = is_zero(low - forms.t) and is_zero((forms.y + forms.k) - e * (forms.y + forms.k) / e)
     # Output by output, A1B2 spends less: 1 + k/t = 1 + k E/(y + k) against E.
     spare = sp.factor(e - 1 - forms.k * e / (forms.y + forms.k))
-    as_expected = sp.simplify(spare - ((e - 1) * forms.y - forms.k) / (forms.y + forms.k)) == 0
+    as_expected = is_zero(spare - ((e - 1) * forms.y - forms.k) / (forms.y + forms.k))
     exact = all(best(eps, a, b).mechanism.check_privacy(LDP(eps))[0].passed for eps in (0.2, 1.0, 5.0) for a, b in SIX)
     numbers = {"E - (largest ratio of A1B2 output by output)": str(spare)}
     if not (one and two and as_expected and exact):
@@ -356,16 +355,15 @@ def wrong_formulas() -> list[str]:
 
 def wrong_constraints() -> list[str]:
     """The functions whose published L, a, C_max, S1 or S2 does not follow from mass 1, unbiasedness and the range: none."""
-    import sympy as sp
 
     from optdp.audit.comp import forms
 
     wrong = []
     for name, base in SIX:
         table, derived = forms.released(name, base), forms.derive(name, base)
-        same = all(sp.simplify(table[q] - derived[q]) == 0 for q in ("L", "a", "C_max", "S1", "S2"))
-        right = sp.simplify(table["a"].subs(forms.C_p, table["C_max"]) + forms.m - forms.L) == 0
-        left = sp.simplify(table["a"].subs(forms.C_p, -table["C_max"]) + forms.L) == 0
+        same = all(is_zero(table[q] - derived[q]) for q in ("L", "a", "C_max", "S1", "S2"))
+        right = is_zero(table["a"].subs(forms.C_p, table["C_max"]) + forms.m - forms.L)
+        left = is_zero(table["a"].subs(forms.C_p, -table["C_max"]) + forms.L)
         if not (same and right and left):
             wrong.append(name + base)
     return wrong
@@ -408,7 +406,7 @@ def density_at_most_one() -> Finding:
         forms.m: forms.m / z,
         forms.C_p: forms.C_p / z,
     }
-    free = all(sp.simplify((g := forms.variance(a, b)).subs(scaled, simultaneous=True) - g) == 0 for a, b in SIX)
+    free = all(is_zero((g := forms.variance(a, b)).subs(scaled, simultaneous=True) - g) for a, b in SIX)
     k, m, y = Fraction(1, 2), Fraction(1), Fraction(1, 4)
     small, large = (exact_a1b1(k * f, m / f, y * f) for f in (1, 8))
     numbers = {
@@ -539,7 +537,7 @@ def no_formula() -> Finding:
     value = forms.REDUCED.subs({forms.u: forms.s * forms.w, forms.mu: sp.Rational(1, 3), forms.X: 0})
     slope = sp.numer(sp.together(sp.diff(value, forms.w)))
     same = sp.expand(slope - 3 * forms.STATIONARY) == 0
-    root = sp.simplify(forms.STATIONARY.subs(forms.s, forms.optimal_slope())) == 0
+    root = is_zero(forms.STATIONARY.subs(forms.s, forms.optimal_slope()))
     quartic = sp.Poly(forms.STATIONARY, forms.w)
     signs = [c for _, c in sorted(quartic.terms(), reverse=True)]
     low = len(signs) == 5 and signs[-1] < 0
@@ -842,7 +840,7 @@ def order_of_activations() -> Finding:
     value = forms.REDUCED.subs(forms.v, q / forms.w**2)
     moment = sp.factor(sp.diff(value, q) * forms.u * (1 - forms.w) ** 2)
     grows = sp.simplify(sp.diff(value, forms.w) * (1 - forms.w) ** 3 * forms.u**2 / (2 * (1 + forms.u)))
-    rising = sp.simplify(moment - (1 + forms.u)) == 0 and sp.simplify(grows - (forms.mu + forms.u * q)) == 0
+    rising = is_zero(moment - (1 + forms.u)) and is_zero(grows - (forms.mu + forms.u * q))
     numbers: dict[str, Any] = {f"{n}: fill c, v/c^2": f"{fills[n][0]}, {sp.simplify(narrow[n])}" for n in fills}
     numbers |= {f"{n}B1 at eps = 1": best(1.0, n).value for n in ACTIVATIONS}
     settings = {"E": 2, "k": 1, "m": Fraction(3, 7), "y": 1}
@@ -905,10 +903,7 @@ def order_of_bases() -> Finding:
 
     e = sp.Symbol("e", positive=True)
     proof = forms.no_gain_from_b2("A1")
-    proven = (
-        sp.simplify(proof["slope"] - 1 / (e * (forms.E * e - 1))) == 0
-        and sp.simplify(proof["margin"] - 4 / (e * (3 * e + 4))) == 0
-    )
+    proven = is_zero(proof["slope"] - 1 / (e * (forms.E * e - 1))) and is_zero(proof["margin"] - 4 / (e * (3 * e + 4)))
     leads = [row[j + 3] / row[j] - 1 for row in PRINTED_VARIANCE.values() for j in range(3)]
     gaps = {name: best(1.0, name, "B2").value / best(1.0, name).value - 1 for name in ACTIVATIONS}
     meets = all(near(best(1.0, name, "B2").value, best(1.0, name).value, 1e-9) for name in ACTIVATIONS)
@@ -969,7 +964,7 @@ def smaller_share() -> Finding:
     for name, base in SIX:
         table = forms.released(name, base)
         totals[name, base] = sp.simplify(table["S2"].subs(forms.L, table["L"]))
-    same = all(sp.simplify(totals[name, "B1"] - totals[name, "B2"]) == 0 for name in ACTIVATIONS)
+    same = all(is_zero(totals[name, "B1"] - totals[name, "B2"]) for name in ACTIVATIONS)
     if not same:
         return Finding.unsettled("the areas of the bases differ", {str(key): str(t) for key, t in totals.items()})
     return Finding(
@@ -1001,9 +996,8 @@ def order_by_h1() -> Finding:
     )
     in_kappa = sp.factor(sp.diff(log_slope, kappa))
     in_slope = sp.factor(sp.diff(log_slope, forms.s))
-    signs = (
-        sp.simplify(in_kappa - 3 * forms.mu * forms.u**2 / (forms.mu + kappa * forms.u**3) ** 2) == 0
-        and sp.simplify(in_slope + 2 / (forms.s - forms.u) ** 2) == 0
+    signs = is_zero(in_kappa - 3 * forms.mu * forms.u**2 / (forms.mu + kappa * forms.u**3) ** 2) and is_zero(
+        in_slope + 2 / (forms.s - forms.u) ** 2
     )
     found = {name: (best(1.0, name).mechanism.h1(), best(1.0, name).value) for name in ACTIVATIONS}
     numbers = {
@@ -1179,16 +1173,13 @@ def two_beat_laplace() -> Finding:
         forms.w: 1 / (root + 1),
     }
     worst = sp.factor(forms.REDUCED.subs(window) / 4)
-    hyperbolic = sp.simplify(worst - root / (3 * (root - 1) ** 2)) == 0
+    hyperbolic = is_zero(worst - root / (3 * (root - 1) ** 2))
     centre = sp.factor(forms.REDUCED.subs(window | {forms.X: 0}) / 4)
     quarter = sp.Symbol("q", positive=True)  # eps/4
-    identity = (
-        sp.simplify((1 / (12 * sp.sinh(quarter) ** 2)).rewrite(sp.exp) - worst.subs(root, sp.exp(2 * quarter))) == 0
-    )
+    identity = is_zero((1 / (12 * sp.sinh(quarter) ** 2)).rewrite(sp.exp) - worst.subs(root, sp.exp(2 * quarter)))
     eps = sp.Symbol("eps", positive=True)
-    two_thirds = (
-        sp.simplify(sp.Rational(2, 3) * forms.LAPLACE.subs({forms.E: sp.exp(eps), forms.delta: 1}) - 4 / (3 * eps**2))
-        == 0
+    two_thirds = is_zero(
+        sp.Rational(2, 3) * forms.LAPLACE.subs({forms.E: sp.exp(eps), forms.delta: 1}) - 4 / (3 * eps**2)
     )
     falls = falls_against_laplace("A1")
     numbers = {
@@ -1315,10 +1306,7 @@ def beat_gaussian() -> Finding:
     limits = {name: 4 / (3 * forms.shares(name)[0] ** 2) for name in ACTIVATIONS}
     threshold = {name: sp.simplify(sp.Rational(5, 4) * sp.exp(-limit / 2)) for name, limit in limits.items()}
     meets = all(
-        sp.simplify(
-            forms.GAUSSIAN.subs({forms.deviation: threshold[n], forms.delta: 1}) * sp.log(forms.E) ** 2 - limits[n]
-        )
-        == 0
+        is_zero(forms.GAUSSIAN.subs({forms.deviation: threshold[n], forms.delta: 1}) * sp.log(forms.E) ** 2 - limits[n])
         for n in ACTIVATIONS
     )
     falls = all(falls_against_laplace(name) for name in ACTIVATIONS)
@@ -1368,16 +1356,14 @@ def first_of_its_kind() -> Finding:
     window = {forms.v: sp.Rational(1, 3), forms.mu: sp.Rational(1, 3), forms.u: root - 1, forms.w: 1 / (root + 1)}
     ours = forms.REDUCED.subs(window)
     pm = unbiased.PM.subs({unbiased.x: forms.X, unbiased.eps: 2 * sp.log(root)})
-    same = sp.simplify(ours - pm) == 0
+    same = is_zero(ours - pm)
     share, window_mass = (
         1 / (root + 1),
         root / (root + 1),
     )  # PM: range 2C, C = (sigma + 1)/(sigma - 1); window C - 1 = 2/(sigma - 1)
     reach = (root + 1) / (root - 1)
-    same &= sp.simplify((reach - 1) / (2 * reach) - share) == 0
-    same &= (
-        sp.simplify((root - 1) / root + share / root - window_mass) == 0
-    )  # S1 + y m, with S1 = u/(1 + u), y = (1 - S1)/(2L)
+    same &= is_zero((reach - 1) / (2 * reach) - share)
+    same &= is_zero((root - 1) / root + share / root - window_mass)  # S1 + y m, with S1 = u/(1 + u), y = (1 - S1)/(2L)
     eps = crossing("A1", lambda growth, value: value - ((growth + 1) / (growth - 1)) ** 2)
     sides = [best(eps * f, "A1") for f in (1 - 1e-7, 1 + 1e-7)]
     duchi = [1 / math.tanh(eps * f / 2) ** 2 / 4 for f in (1 - 1e-7, 1 + 1e-7)]
@@ -1481,13 +1467,12 @@ def published_win_from() -> tuple[float, bool]:
 
 def few_outputs_win() -> tuple[dict[str, Any], bool]:
     """(numbers, proven): Duchi's two outputs up to one eps, three with P(0) = E/(E + 2) from another on, beat best A1B1."""
-    import sympy as sp
 
     from optdp.audit.comp import published as unbiased
 
     three = 2 * (unbiased._E + 2) / (unbiased._E - 1) ** 2
     formula = unbiased.THREE_OUTPUTS.subs({unbiased.a: unbiased._E / (unbiased._E + 2), unbiased.x: 0})
-    same = sp.simplify(formula - three) == 0
+    same = is_zero(formula - three)
     to_duchi = crossing("A1", lambda growth, value: value - ((growth + 1) / (growth - 1)) ** 2)
     # `crossing` wants an excess that is positive at small eps.
     to_three = crossing("A1", lambda growth, value: 2 * (growth + 2) / (growth - 1) ** 2 - value)
@@ -1600,8 +1585,8 @@ def further_improvement() -> Finding:
     at_mean = peak * width * centre  # the mean that goes with the window's centre
     table = forms.derive("A1", "B1")
     at = {forms.k: peak, forms.m: width, forms.y: floor, forms.L: half, forms.C_p: at_mean, forms.delta: 1}
-    same = sp.simplify(mean - table["C_max"].subs(at)) == 0
-    meets = sp.simplify((second - at_mean**2) / (2 * mean) ** 2 - table["variance"].subs(at)) == 0
+    same = is_zero(mean - table["C_max"].subs(at))
+    meets = is_zero((second - at_mean**2) / (2 * mean) ** 2 - table["variance"].subs(at))
     numbers = {f"{a + b}, eps = 1": best(1.0, a, b).value for a, b in SIX[:3]}
     numbers["lower bound for every activation and base"] = best(1.0, "A1").lower_bound
     if not (same and meets and numbers["A1B1, eps = 1"] < numbers["A2B1, eps = 1"]):

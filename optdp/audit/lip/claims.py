@@ -14,7 +14,7 @@ from functools import cache
 from typing import Any
 
 from optdp.audit import ranges
-from optdp.audit.claim import Argument, Finding, Proof, Verdict, claim, near
+from optdp.audit.claim import Argument, Finding, Proof, Verdict, claim, is_zero, near
 from optdp.audit.lip import exact, forms
 from optdp.closed_forms import lip as optima
 from optdp.design.lip import solve_lip
@@ -33,13 +33,6 @@ def _positive(expression: Any, *symbols: Any) -> bool:
         coefficients = sp.Poly(sp.expand(part), *symbols).coeffs()
         signs.append(1 if all(c > 0 for c in coefficients) else -1 if all(c < 0 for c in coefficients) else 0)
     return signs[0] * signs[1] == 1
-
-
-def _zero(*expressions: Any) -> bool:
-    """Whether all of them are identically zero."""
-    import sympy as sp
-
-    return all(sp.simplify(e) == 0 for e in expressions)
 
 
 def _posterior_ends(p: Any, ratio: Any) -> tuple[Any, Any, Any]:
@@ -66,9 +59,9 @@ def implies_information() -> Finding:
     slope = (ratio * eps + eps / ratio) / (ratio - 1 / ratio)
     chord = -eps / ratio + slope * (t - 1 / ratio)
     gap = chord - t * sp.log(t)
-    ends = _zero(gap.subs(t, ratio), sp.expand_log(gap.subs(t, 1 / ratio), force=True))
-    concave = _zero(sp.diff(gap, t, 2) + 1 / t)
-    at_one = _zero(chord.subs(t, 1) - forms.information(ratio, eps))
+    ends = is_zero(gap.subs(t, ratio), sp.expand_log(gap.subs(t, 1 / ratio), force=True))
+    concave = is_zero(sp.diff(gap, t, 2) + 1 / t)
+    at_one = is_zero(chord.subs(t, 1) - forms.information(ratio, eps))
     joint = exact.response([Fraction(1, 4)] * 4, Fraction(9))  # E = 3: posteriors 3/4 and 1/12, ratios 3 and 1/3
     pairs = [
         (s, m) for ratios, row in zip(exact.ratios(joint), joint, strict=True) for s, m in zip(ratios, row, strict=True)
@@ -121,12 +114,12 @@ def _likelihood_ratio_is_capped() -> bool:
     own, other, rest, ratio, low, p, t = sp.symbols("P Q R E a p t", positive=True)  # P + Q + R = 1
     cap = ((own + other + rest) - other * low - rest / ratio) / (own * low)
     falls = _positive(-sp.diff(cap, low).subs(ratio, 1 + t), own, other, rest, low, t)
-    highest = _zero(cap.subs(low, 1 / ratio).subs(rest, 1 - own - other) - forms.ldp_level(own, ratio))
+    highest = is_zero(cap.subs(low, 1 / ratio).subs(rest, 1 - own - other) - forms.ldp_level(own, ratio))
     # At least P = 1/(1+E) the cap is at most E^2: (E^2 - 1) P - (E - 1) = (E - 1)((1 + E) P - 1).
-    order = _zero((ratio**2 - forms.ldp_level(own, ratio)) * own - (ratio - 1) * ((1 + ratio) * own - 1))
+    order = is_zero((ratio**2 - forms.ldp_level(own, ratio)) * own - (ratio - 1) * ((1 + ratio) * own - 1))
     pair = t * (1 - p) / (1 - p * t)
-    rises = _zero(sp.diff(pair, t) - (1 - p) / (1 - p * t) ** 2)
-    ends = _zero(pair.subs(t, ratio) - forms.ldp_level_rare(p, ratio))
+    rises = is_zero(sp.diff(pair, t) - (1 - p) / (1 - p * t) ** 2)
+    ends = is_zero(pair.subs(t, ratio) - forms.ldp_level_rare(p, ratio))
     return bool(falls and highest and order and rises and ends)
 
 
@@ -140,11 +133,11 @@ def _every_posterior_occurs() -> bool:
     s, ratio = sp.symbols("s E", positive=True)
     w = 1 / (1 + ratio)
     left = sp.simplify((1 - w * s) / (1 - w))
-    ends = _zero(left.subs(s, ratio) - 1 / ratio) and _zero(
+    ends = is_zero(left.subs(s, ratio) - 1 / ratio) and is_zero(
         ratio - left.subs(s, 1 / ratio) - (ratio**3 - ratio**2 - ratio + 1) / ratio**2
     )
-    room = _zero(ratio**3 - ratio**2 - ratio + 1 - (ratio - 1) ** 2 * (ratio + 1))
-    return bool(ends and room and _zero(sp.diff(left, s) + 1 / ratio))
+    room = is_zero(ratio**3 - ratio**2 - ratio + 1 - (ratio - 1) ** 2 * (ratio + 1))
+    return bool(ends and room and is_zero(sp.diff(left, s) + 1 / ratio))
 
 
 def _corners_attain() -> bool:
@@ -157,16 +150,16 @@ def _corners_attain() -> bool:
 
     m, b, c, ratio, z, w = sp.symbols("m b c E z w", positive=True)
     top = (1 - (1 - m) / ratio) / m  # posterior/prior
-    corner = _zero(top * ratio - forms.ldp_level(m, ratio)) and _zero(
+    corner = is_zero(top * ratio - forms.ldp_level(m, ratio)) and is_zero(
         ratio - top - (ratio - 1) * ((1 + ratio) * m - 1) / (ratio * m)
     )
     two = (1 - ratio * m) / (1 - m)
-    pair = _zero(ratio / two - forms.ldp_level_rare(m, ratio))
+    pair = is_zero(ratio / two - forms.ldp_level_rare(m, ratio))
     scarce = {ratio: 1 + z, m: 1 / (2 + z + w)}  # m < 1/(1+E)
     pair = pair and _positive((two - 1 / ratio).subs(scarce), z, w)
     # Three: with c = 1 - m - b the rest's posterior/prior is between 1/E and E, b being at most half of what m leaves.
     rest = (1 - ratio * m - b / ratio) / c
-    low = _zero(((rest - 1 / ratio) * c).subs(c, 1 - m - b) - (ratio - 1) * (1 - (1 + ratio) * m) / ratio)
+    low = is_zero(((rest - 1 / ratio) * c).subs(c, 1 - m - b) - (ratio - 1) * (1 - (1 + ratio) * m) / ratio)
     high = sp.cancel(((ratio - rest) * c).subs(c, 1 - m - b).subs(b, (1 - m) / (2 + w)))
     high_ok = _positive(high.subs(m, 1 / (1 + c)).subs(ratio, 1 + z), z, w, c)
     return bool(corner and pair and low and high_ok)
@@ -184,14 +177,14 @@ def implies_twice_ldp() -> Finding:
         return r * (1 - p) / ((1 - r) * p)
 
     rare, common, other = likelihoods(high_rare), likelihoods(high_common), 1 / likelihoods(low)
-    formulas = _zero(rare - forms.ldp_level_rare(p, ratio), common - forms.ldp_level(p, ratio))
+    formulas = is_zero(rare - forms.ldp_level_rare(p, ratio), common - forms.ldp_level(p, ratio))
     # The low end tells less. Rare: p = 1/(1 + E + w). Common: p = (1 + z w')/... is linear in 1/p, see below.
     scarce = {ratio: 1 + z, p: 1 / (2 + z + w)}
     below = _positive((rare - other).subs(scarce), z, w) and _positive((ratio**2 - rare).subs(scarce), z, w)
     shared = sp.factor(common - other - (ratio - 1) * (1 / p - 1 / (1 - p))) == 0  # >= 0 for p <= 1/2
     capped = _likelihood_ratio_is_capped()
     attains = _every_posterior_occurs() and _corners_attain()
-    meet = _zero((rare - ratio**2).subs(p, 1 / (1 + ratio)), (common - ratio**2).subs(p, 1 / (1 + ratio)))
+    meet = is_zero((rare - ratio**2).subs(p, 1 / (1 + ratio)), (common - ratio**2).subs(p, 1 / (1 + ratio)))
     tight = exact.from_posteriors(
         [Fraction(2, 3), Fraction(1, 3)], [[Fraction(5, 6), Fraction(1, 6)], [Fraction(1, 3), Fraction(2, 3)]]
     )
@@ -246,17 +239,17 @@ def implied_by_ldp() -> Finding:
     mass, least, ratio, z, a, b = sp.symbols("m least E z a b", positive=True)
     # Likelihoods E on a set of prior mass m and 1 elsewhere: posterior/prior is E/(1 + (E-1) m) there, 1/(1 + (E-1) m) elsewhere.
     top, bottom = ratio / (1 + (ratio - 1) * least), 1 / (1 + (ratio - 1) * (1 - least))
-    level = _zero(1 / bottom - forms.lip_level(least, ratio))
+    level = is_zero(1 / bottom - forms.lip_level(least, ratio))
     share = {ratio: 1 + z, least: a / (a + b)}
     below = _positive((1 / bottom - top).subs(share), z, a, b) and _positive((ratio - 1 / bottom).subs(share), z, a, b)
     inside = _positive((ratio - ratio / (1 + (ratio - 1) * mass)).subs(ratio, 1 + z), z, mass)
     # Other likelihoods at a bound: s = 1/(P + sum of the others' P K/K_x) with K/K_x in [1/E, E].
-    ends_of = [_zero(1 / (least + (1 - least) * k) - s) for k, s in ((1 / ratio, top), (ratio, bottom))]
+    ends_of = [is_zero(1 / (least + (1 - least) * k) - s) for k, s in ((1 / ratio, top), (ratio, bottom))]
     ends_of.append(_positive(-sp.diff(1 / (mass + a * z), z), mass, a, z))  # falls in each K/K_x
     binary = _rarest_against_all()
     # Backwards: LDP at this larger budget is still eps-LIP.
     larger = (ratio - least) / (1 - least)
-    inverse = _zero(forms.lip_level(least, larger) - ratio)
+    inverse = is_zero(forms.lip_level(least, larger) - ratio)
     witness = witness_ldp_level()
     numbers = {
         "P = (1/5, 3/10, 1/2), E = 2: LDP level": str(exact.ldp(witness)),
@@ -299,8 +292,8 @@ def _rarest_against_all() -> bool:
 
     m, ratio = sp.symbols("m E", positive=True)
     keep, lie = ratio / (1 + ratio), 1 / (1 + ratio)
-    two = _zero(keep + lie - 1, keep / lie - ratio)
-    level = _zero((m * lie + (1 - m) * keep) / lie - forms.lip_level(m, ratio))  # prior/posterior of the rarest
+    two = is_zero(keep + lie - 1, keep / lie - ratio)
+    level = is_zero((m * lie + (1 - m) * keep) / lie - forms.lip_level(m, ratio))  # prior/posterior of the rarest
     return bool(two and level)
 
 
@@ -323,8 +316,8 @@ def decomposition() -> Finding:
     a0, a1, a2, b0, b1, b2, guess = sp.symbols("A0 A1 A2 B0 B1 B2 g", positive=True)
     loss = (a2 * b0 + 2 * a1 * b1 + a0 * b2) - 2 * guess * (a1 * b0 + a0 * b1) + guess**2 * a0 * b0
     best = sp.solve(sp.diff(loss, guess), guess)[0]
-    adds = _zero(best - (a1 / a0 + b1 / b0))
-    splits = _zero(loss.subs(guess, best) - (a2 - a1**2 / a0) * b0 - (b2 - b1**2 / b0) * a0)
+    adds = is_zero(best - (a1 / a0 + b1 / b0))
+    splits = is_zero(loss.subs(guess, best) - (a2 - a1**2 / a0) * b0 - (b2 - b1**2 / b0) * a0)
     half = Fraction(1, 2)
     one = exact.published([half, half], Fraction(2))
     alone = exact.sum_error(one, [Fraction(0), Fraction(1)])
@@ -376,7 +369,7 @@ def unbiased_pair() -> Finding:
 
     keep, lie, share, rest, ratio, z, s = sp.symbols("a q f g E z s", positive=True)
     error = forms.unbiased(keep, lie, share)
-    downhill = _zero(
+    downhill = is_zero(
         sp.diff(error, keep) + (2 * lie * (1 - lie) + share * (1 - 2 * lie) * (keep - lie)) / (keep - lie) ** 3
     )
     shares = {share: share / (share + rest)}
@@ -385,7 +378,7 @@ def unbiased_pair() -> Finding:
     along = _positive(-first, z, lie, share, rest) and _positive(-second, z, lie, share, rest)
     symmetric = forms.unbiased(ratio / (1 + ratio), 1 / (1 + ratio), share)
     optimised = forms.unbiased(sp.Rational(1, 2), 1 / (1 + ratio), share)
-    values = _zero(symmetric - forms.unbiased_response(ratio), optimised - 4 * forms.unbiased_response(ratio) - share)
+    values = is_zero(symmetric - forms.unbiased_response(ratio), optimised - 4 * forms.unbiased_response(ratio) - share)
     halved = sp.factor(s / (s - 1) ** 2 - optimised.subs(ratio, s**2) - (s / (1 + s) ** 2 - share)) == 0
     numbers = {
         "N = 100, f = 1/10, eps = 1: randomised response": 100 * forms.unbiased_response(math.e),
@@ -468,11 +461,11 @@ def binary_optimum() -> Finding:
     chord = sp.expand(p - ((low + high) * p - low * high) - _chord_error(p, low, high)) == 0
     half = {ratio: 1 + z, p: sp.Rational(1, 2) / (1 + w)}  # p < 1/2
     implied = _positive((bottom - (1 - ratio * (1 - p))).subs(half), z, w)
-    published = _zero(_chord_error(p, bottom, common) - forms.published(p * (1 - p), ratio))
-    scarce = _zero(_chord_error(p, bottom, rare) - forms.rare(p, ratio))
+    published = is_zero(_chord_error(p, bottom, common) - forms.published(p * (1 - p), ratio))
+    scarce = is_zero(_chord_error(p, bottom, rare) - forms.rare(p, ratio))
     excess = sp.factor(forms.rare(p, ratio) - forms.published(p * (1 - p), ratio))
-    gap = _zero(excess - p * (ratio - 1) ** 2 * (1 - (1 + ratio) * p) / ratio**2)
-    border = _zero(common - rare - (ratio - 1) * (1 - (1 + ratio) * p) / ratio)
+    gap = is_zero(excess - p * (ratio - 1) ** 2 * (1 - (1 + ratio) * p) / ratio**2)
+    border = is_zero(common - rare - (ratio - 1) * (1 - (1 + ratio) * p) / ratio)
     found = solve_lip(_TENTH, 1.0, task="survey")
     truth = float(optima.binary_value(sp.Rational(1, 10)).subs(sp.Symbol("eps", positive=True), 1))
     bracket = found.lower_bound * (1 - 1e-12) <= truth <= found.value * (1 + 1e-12) and found.verify().passed
@@ -525,13 +518,13 @@ def absolute_error() -> Finding:
     def chord(high: Any) -> Any:  # of min(r, 1 - r), which is concave, between bottom < 1/2 and high >= 1/2
         return bottom + (1 - high - bottom) * (p - bottom) / (high - bottom)
 
-    both = _zero(chord(common) - 2 * p * (1 - p) / ratio)
-    scarce = _zero(chord(rare) - (1 + p - ratio * p) / (1 + ratio))
+    both = is_zero(chord(common) - 2 * p * (1 - p) / ratio)
+    scarce = is_zero(chord(rare) - (1 + p - ratio * p) / (1 + ratio))
     # 1/(1+E) < p < 1/2, a mixture of both: the upper end is beyond 1/2.
     span = (1 / (1 + ratio) + u / 2) / (1 + u)
     beyond = _positive((common - sp.Rational(1, 2)).subs(p, span).subs(ratio, 1 + z), z, u)
-    worse = _zero(chord(rare) - p - (1 - 2 * ratio * p) / (1 + ratio))
-    silent = _zero(2 * p * (1 - p) / ratio - p - p * (2 * (1 - p) - ratio) / ratio)
+    worse = is_zero(chord(rare) - p - (1 - 2 * ratio * p) / (1 + ratio))
+    silent = is_zero(2 * p * (1 - p) / ratio - p - p * (2 * (1 - p) - ratio) / ratio)
     e, q = Fraction(3, 2), Fraction(1, 10)
     joint = exact.published([1 - q, q], e)
     published = joint[0][1] + joint[1][0]
@@ -644,7 +637,7 @@ def output_law() -> Finding:
     import sympy as sp
 
     own, ratio = sp.symbols("P_j E", positive=True)
-    same = _zero(own * (1 - (1 - own) / ratio) + (1 - own) * own / ratio - own)
+    same = is_zero(own * (1 - (1 - own) / ratio) + (1 - own) * own / ratio - own)
     bottom, rare, _ = _posterior_ends(own, ratio)
     weight = sp.simplify((own - bottom) / (rare - bottom))
     found = solve_lip(_TENTH, 1.0, task="survey")
@@ -653,7 +646,7 @@ def output_law() -> Finding:
         "P(Y = 1) at the optimum, eps = 1": float(min(found.mechanism.output)),
         "1/(1+E)": 1 / (1 + math.e),
     }
-    if not (same and _zero(weight - 1 / (1 + ratio))) or not near(
+    if not (same and is_zero(weight - 1 / (1 + ratio))) or not near(
         float(min(found.mechanism.output)), 1 / (1 + math.e), 1e-9
     ):
         return Finding.unsettled("the distribution of the optimal output did not come out", numbers)
@@ -675,10 +668,10 @@ def binary_ldp() -> Finding:
 
     p, ratio = sp.symbols("p E", positive=True)
     low, high = p / (p + ratio * (1 - p)), ratio * p / (ratio * p + 1 - p)
-    formula = _zero(_chord_error(p, low, high) - forms.ldp(p, ratio))
+    formula = is_zero(_chord_error(p, low, high) - forms.ldp(p, ratio))
     weight = (p - low) / (high - low)
     # The kernel with these two posteriors: K(high|1) and K(low|0).
-    kernel = _zero(weight * high / p - ratio / (1 + ratio), (1 - weight) * (1 - low) / (1 - p) - ratio / (1 + ratio))
+    kernel = is_zero(weight * high / p - ratio / (1 + ratio), (1 - weight) * (1 - low) / (1 - p) - ratio / (1 + ratio))
     found = solve_lip(_TENTH, 1.0, task="survey", notion="ldp")
     value = forms.ldp(0.1, math.e)
     numbers = {"P1 = 1/10, eps = 1: closed form": value, "certified": found.lower_bound, "attained": found.value}
@@ -716,7 +709,7 @@ def never_worse() -> Finding:
         gap.subs(v, sp.Rational(1, 4)).subs(ratio, 1 + z), z
     )
     relative = 1 - forms.rare(p, ratio) / forms.ldp(p, ratio)
-    formula = _zero(relative - forms.advantage(p, ratio))
+    formula = is_zero(relative - forms.advantage(p, ratio))
     rare = _positive(relative.subs({ratio: 1 + z, p: 1 / (2 + z + w)}), z, w)
     limits = sp.limit(gap, ratio, 1) == 0 and sp.limit(gap, ratio, sp.oo) == 0
     numbers = {
@@ -749,10 +742,10 @@ def advantage_of_skew() -> Finding:
     falls = _positive(
         -sp.diff(1 - (2 * ratio - 1) / ratio**2 * (1 + (ratio - 1) ** 2 / ratio * v), v).subs(ratio, 1 + z), z
     )
-    meet = _zero((forms.advantage(p, ratio) - forms.advantage_common(p, ratio)).subs(p, 1 / (1 + ratio)))
+    meet = is_zero((forms.advantage(p, ratio) - forms.advantage_common(p, ratio)).subs(p, 1 / (1 + ratio)))
     suggested = sp.limit(1 - forms.published(p * (1 - p), ratio) / forms.ldp(p, ratio), p, 0) - (1 - 1 / ratio) ** 2
     largest = forms.advantage(p, ratio).subs(p, 1 / (1 + ratio))
-    peak = _zero(largest - 1 + 2 * (2 * ratio - 1) * (ratio**2 + 1) / (ratio**2 * (ratio + 1) ** 2))
+    peak = is_zero(largest - 1 + 2 * (2 * ratio - 1) * (ratio**2 + 1) / (ratio**2 * (ratio + 1) ** 2))
     e = Fraction(2)
     at = {q: forms.advantage(q, e) if q <= Fraction(1, 3) else forms.advantage_common(q, e)
           for q in (Fraction(1, 2), Fraction(1, 3), Fraction(1, 10), Fraction(1, 100))}  # fmt: skip
@@ -763,7 +756,7 @@ def advantage_of_skew() -> Finding:
     skewed, fair = Fraction(1, 10), Fraction(1, 2)
     numbers[f"E = 2, P1 = {fair}: relative advantage"] = str(at[fair])
     if (
-        not (rises and vanishes and falls and meet and peak and _zero(suggested))
+        not (rises and vanishes and falls and meet and peak and is_zero(suggested))
         or at[skewed] >= at[fair]
         or absolute[skewed] >= absolute[fair]
     ):
@@ -793,16 +786,16 @@ def many_inputs() -> Finding:
     import sympy as sp
 
     own, mean, second, ratio = sp.symbols("P_j m M2 E", positive=True)
-    posterior = _zero(own * (1 - (1 - own) / ratio) / own - own / ratio - 1 + 1 / ratio)
+    posterior = is_zero(own * (1 - (1 - own) / ratio) / own - own / ratio - 1 + 1 / ratio)
     # phi(v_j) = (m/E + (1 - 1/E) x_j)^2, averaged with weights P_j, in moments of x.
     gain = (mean / ratio) ** 2 + 2 * (mean / ratio) * (1 - 1 / ratio) * mean + (1 - 1 / ratio) ** 2 * second
-    error = _zero(second - gain - forms.published(second - mean**2, ratio))
+    error = is_zero(second - gain - forms.published(second - mean**2, ratio))
     border = sp.factor(ratio * own - own / ratio - 1 + 1 / ratio - (ratio - 1) * ((1 + ratio) * own - 1) / ratio) == 0
     # r = P/E + (1 - 1/E) l: the upper half of the guarantee is l <= (1+E) P. Uniform: Var(X|l) >= ((d/(1+E))^2 - 1)/12.
     d = sp.Symbol("d", positive=True)
-    cap = _zero((ratio - 1 / ratio) / (1 - 1 / ratio) - 1 - ratio)
+    cap = is_zero((ratio - 1 / ratio) / (1 - 1 / ratio) - 1 - ratio)
     spread, within = (d**2 - 1) / 12, ((d / (1 + ratio)) ** 2 - 1) / 12
-    even = _zero(forms.published(spread, ratio) + (1 - 1 / ratio) ** 2 * within - forms.even_sum_lip(d, ratio))
+    even = is_zero(forms.published(spread, ratio) + (1 - 1 / ratio) ** 2 * within - forms.even_sum_lip(d, ratio))
     pairs = exact.grouped([Fraction(1, 6)] * 6, [(0, 1), (2, 3), (4, 5)], Fraction(2))
     attained = exact.sum_error(pairs, [Fraction(i) for i in range(6)]), exact.lip(pairs)
     even = even and attained == (forms.even_sum_lip(Fraction(6), Fraction(2)), Fraction(2))
@@ -905,23 +898,23 @@ def _two_halves_are_optimal() -> bool:
     near_form = (1 + ratio) * (k - 1) ** 2 * (1 - tau**2 * (k + 1) ** 2 / (8 * (k + tau)))
     small = area(left, mirror, ratio, 1) + area(right, zero, ratio, 1)
     small_form = 2 * (1 + k**2) - (ratio - 1) * tau**2 * (1 - k**2) ** 2 / (4 * (tau**2 - k**2))
-    identities = _zero(far - far_form, near - near_form, small - small_form)
+    identities = is_zero(far - far_form, near - near_form, small - small_form)
 
     # far: tau^2 (k+1)^2 - 8 (k - tau) is convex in k; at k = 1 it is 4 (tau^2 + 2 tau - 2) <= 0, and where `zero` = 1, i.e.
     # h = tau (k^2 - 1) - 4 (k - tau) = 0, it is tau (k+1) (tau (k+1) - 2 (k-1)) <= 0, as h < 0 at k = (2+tau)/(2-tau).
-    start = _zero((tau**2 * (k + 1) ** 2 - 8 * (k - tau)).subs(k, 1) - 4 * (tau**2 + 2 * tau - 2))
+    start = is_zero((tau**2 * (k + 1) ** 2 - 8 * (k - tau)).subs(k, 1) - 4 * (tau**2 + 2 * tau - 2))
     start = start and sp.expand((tau**2 + 2 * tau - 2).subs(tau, sp.sqrt(3) - 1)) == 0
     edge = (tau * (k**2 - 1) - 4 * (k - tau)).subs(k, (2 + tau) / (2 - tau))
-    end = _zero(edge + 4 * (1 - tau) * (tau**2 + 4) / (2 - tau) ** 2)
+    end = is_zero(edge + 4 * (1 - tau) * (tau**2 + 4) / (2 - tau) ** 2)
     # near: tau^2 (k+1)^2 - 8 (k + tau) is convex in k, negative at 0 and at 1.
     # small: times 2 (1-tau)(tau^2 - k^2)/... it is concave in k^2, nonnegative at 0 for tau <= 4/5, positive where `zero` = 1.
     cleared = sp.expand(4 * (1 - tau) * (1 + square) * (tau**2 - square) - tau**3 * (1 - square) ** 2)
-    same = _zero(small_form * 2 * (1 - tau) * (tau**2 - k**2) - cleared.subs(square, k**2))
-    concave = _zero(sp.diff(cleared, square, 2) + 8 * (1 - tau) + 2 * tau**3)
-    bottom = _zero(cleared.subs(square, 0) - tau**2 * (4 - 5 * tau))
+    same = is_zero(small_form * 2 * (1 - tau) * (tau**2 - k**2) - cleared.subs(square, k**2))
+    concave = is_zero(sp.diff(cleared, square, 2) + 8 * (1 - tau) + 2 * tau**3)
+    bottom = is_zero(cleared.subs(square, 0) - tau**2 * (4 - 5 * tau))
     slope = 3 / (2 + sp.sqrt(4 - 3 * tau**2))  # k/tau where `zero` = 1
-    meets = _zero((tau * (1 - k**2) - 4 * (tau - k)).subs(k, tau * slope))
-    top = _zero(sp.expand(cleared - 4 * (tau - k) * tau * ((1 - tau) * (1 + k**2) * (1 + k / tau) - tau * (1 - k**2)))
+    meets = is_zero((tau * (1 - k**2) - 4 * (tau - k)).subs(k, tau * slope))
+    top = is_zero(sp.expand(cleared - 4 * (tau - k) * tau * ((1 - tau) * (1 + k**2) * (1 + k / tau) - tau * (1 - k**2)))
                 .subs(square, k**2).subs(k, tau * slope))  # fmt: skip
 
     def at_edge(x: Any) -> Any:
@@ -941,19 +934,19 @@ def many_inputs_ldp() -> Finding:
     weight = 1 / (2 * (1 + ratio))
     # Outputs that raise {2}, {0}, {1, 2}, {0, 1}; values -1, 0, 1 with probability 1/3 each.
     rows = [(1, 1, ratio), (ratio, 1, 1), (1, ratio, ratio), (ratio, ratio, 1)]
-    kernel = all(_zero(weight * sum(row[i] for row in rows) - 1) for i in range(3))
+    kernel = all(is_zero(weight * sum(row[i] for row in rows) - 1) for i in range(3))
     gain = sum(weight * sum(row) / 3 * ((row[2] - row[0]) / sum(row)) ** 2 for row in rows)
     response = sp.Rational(2, 3) * (1 - forms.response_sum(3, ratio))
-    formula = _zero(gain - (ratio - 1) ** 2 / ((ratio + 2) * (2 * ratio + 1)))
-    difference = _zero(gain - response - (ratio - 1) ** 2 * (4 - ratio) / (3 * (ratio + 2) ** 2 * (2 * ratio + 1)))
+    formula = is_zero(gain - (ratio - 1) ** 2 / ((ratio + 2) * (2 * ratio + 1)))
+    difference = is_zero(gain - response - (ratio - 1) ** 2 * (4 - ratio) / (3 * (ratio + 2) ** 2 * (2 * ratio + 1)))
     # d even and equally likely, one output for each half: explains ((E-1)/(E+1))^2 (d/4)^2, which is more than randomised
     # response does if 3 (E-1+d)^2 >= 4 (E+1)^2.
     d = sp.Symbol("d", positive=True)
     explained = ((ratio - 1) / (ratio + 1)) ** 2 * d**2 / 16
     halves = explained - (d**2 - 1) / 12 * (1 - forms.response_sum(d, ratio))
-    value = _zero((d**2 - 1) / 12 - explained - forms.even_sum_ldp(d, ratio))
+    value = is_zero((d**2 - 1) / 12 - explained - forms.even_sum_ldp(d, ratio))
     cleared = sp.expand(sp.cancel(halves * 48 * ((ratio + 1) * (ratio - 1 + d) / (ratio - 1)) ** 2))
-    enough = _zero(cleared - d**2 * (3 * (ratio - 1 + d) ** 2 - 4 * (ratio + 1) ** 2) - 4 * (ratio + 1) ** 2)
+    enough = is_zero(cleared - d**2 * (3 * (ratio - 1 + d) ** 2 - 4 * (ratio + 1) ** 2) - 4 * (ratio + 1) ** 2)
     third = [Fraction(1, 3)] * 3
     ours = exact.sum_error(witness_ldp_sum(Fraction(2)), [Fraction(v) for v in (-1, 0, 1)])
     theirs = exact.sum_error(exact.response(third, Fraction(2)), [Fraction(v) for v in (-1, 0, 1)])
@@ -1011,8 +1004,8 @@ def output_range() -> Finding:
     a, b, c, step, w1, w2, w3 = sp.symbols("a b c theta w1 w2 w3")
     posteriors, weights = [(v, 1 - v) for v in (a, b, c)], (w1, w2, w3)
     moves = (b - c, c - a, a - b)  # three posteriors, two inputs
-    dependent = _zero(sum(moves), *(sum(z * r[i] for z, r in zip(moves, posteriors, strict=True)) for i in (0, 1)))
-    moved = _zero(
+    dependent = is_zero(sum(moves), *(sum(z * r[i] for z, r in zip(moves, posteriors, strict=True)) for i in (0, 1)))
+    moved = is_zero(
         *(sum((w + step * z - w) * r[i] for w, z, r in zip(weights, moves, posteriors, strict=True)) for i in (0, 1))
     )
     gain = exact.square_of_mean([Fraction(v) for v in (-1, 0, 1)])
@@ -1080,8 +1073,8 @@ def histogram() -> Finding:
     own, ratio, total = sp.symbols("P_j E S", positive=True)
     # Corners v_j: sum of squares is S/E^2 + 2 (1 - 1/E) P_j/E + (1 - 1/E)^2; with weights P_j, where S = sum P^2.
     gain = total / ratio**2 + 2 * (1 - 1 / ratio) / ratio * total + (1 - 1 / ratio) ** 2
-    error = _zero(1 - gain - forms.published(1 - total, ratio))
-    bound = _zero(
+    error = is_zero(1 - gain - forms.published(1 - total, ratio))
+    bound = is_zero(
         own**2 + (ratio * own - own) * (own - own / ratio) - (ratio + 1 / ratio - 1) * own**2,
         own**2 + (1 - (1 - own) / ratio - own) * (own - own / ratio) - own**2 - (1 - 1 / ratio) ** 2 * own * (1 - own),
     )
@@ -1156,7 +1149,7 @@ def _posteriors_of_a_sum() -> dict[str, bool]:
     database, total = (q * kernel / mass) / q, ((q + other) * kernel / mass) / (q + other)
     average = (a * r + b * (r + more)) / (a + b)  # of two ratios, r and r + g, with weights a and b
     return {
-        "database": _zero(database - total),
+        "database": is_zero(database - total),
         "average": _positive(average - r, a, b, more) and _positive(r + more - average, a, b, more),
     }
 
@@ -1280,7 +1273,7 @@ def central_program() -> Finding:
     exchange = all(m == users * r for m, r in zip(mean, user, strict=True))
     # A mechanism that looks at the data beyond S is no better: average its kernel over the data with the same S.
     s, n = sp.symbols("s n", positive=True)
-    given = _zero(sp.binomial(n - 1, s - 1) / sp.binomial(n, s) - s / n)
+    given = is_zero(sp.binomial(n - 1, s - 1) / sp.binomial(n, s) - s / n)
     found = solve_lip(exact.binomial(10, Fraction(1, 2)), 1.0)
     numbers = {
         "N = 10 fair bits, eps = 1, database protected: least error": found.value,
@@ -1347,7 +1340,7 @@ def central_is_better() -> Finding:
         "its level for a user": str(level),
     }
     ratio, spread, users = sp.symbols("E V N", positive=True)
-    adds = _zero(users * forms.published(spread, ratio) - forms.published(users * spread, ratio))
+    adds = is_zero(users * forms.published(spread, ratio) - forms.published(users * spread, ratio))
     floor = many_inputs().verdict is Verdict.CONDITIONAL
     averages = _posteriors_of_a_sum()["average"]
     if not (met and same and level <= e and adds and floor and averages) or not central > local:
@@ -1428,9 +1421,9 @@ def _pooling_is_legal() -> bool:
     p, q, out, inside, k, g = sp.symbols("p q A B k g", positive=True)
     mean = (out * q + (out * k / inside) * (p - out * q)) / (out + out * k)
     stated = (q - p) * (1 - out * k / inside) / (1 + k)
-    identity = _zero((mean - p - stated).subs(inside, 1 - out))
+    identity = is_zero((mean - p - stated).subs(inside, 1 - out))
     # The share A k/B is at most 1 once A (1 + 1/g) is.
-    at_most = _zero((1 - out * (1 + 1 / g)) * g - (g * (1 - out) - out))
+    at_most = is_zero((1 - out * (1 + 1 / g)) * g - (g * (1 - out) - out))
     return bool(identity and at_most and _positive(g - (1 / (1 + k)).subs(k, 1 / g), g))
 
 
@@ -1510,7 +1503,7 @@ def central_gap() -> Finding:
         return Finding.unsettled("the server's error does not fall with N", numbers)
     most = (1 - 1 / ratio) ** 2
     growth = sp.Symbol("E", positive=True)
-    share = _zero(1 - forms.published(1, growth) - (1 - 1 / growth) ** 2)
+    share = is_zero(1 - forms.published(1, growth) - (1 - 1 / growth) ** 2)
     pooled, falls = _pooling_is_legal(), exponential_examples()
     # With the database protected and p >= 1/(1+E) the server saves nothing: LIP-19 rests on the lower bound for every prior.
     if not (share and pooled and falls):
@@ -1566,7 +1559,7 @@ def sandwich() -> Finding:
     scarce = _positive(rare.subs({p: 1 / (2 + z + w), s: 1 + z}), z, w)
     v = s / (1 + s) ** 2  # at p = 1/(1+s): the smallest v for which the published kernel is eps/2-LIP
     least = s**2 / ((2 * s - 1) * (s + 1) ** 2)  # at which the published error meets that of eps-LDP
-    crossing = _zero((2 * s - 1) / s**2 - s**2 / (s**2 + (s**2 - 1) ** 2 * least))
+    crossing = is_zero((2 * s - 1) / s**2 - s**2 / (s**2 + (s**2 - 1) ** 2 * least))
     common = _positive((v - least).subs(s, 1 + z), z)
     four = [Fraction(k, 10) for k in (1, 2, 3, 4)]
     chain = [solve_lip(four, 1.0), solve_lip(four, 1.0, notion="ldp"), solve_lip(four, 0.5)]
@@ -1611,7 +1604,7 @@ def stronger_and_better() -> Finding:
     # Two categories: the published error at eps/2 is below that of eps-LDP iff v < least, and then p < 1/(1+s).
     least = s**2 / ((2 * s - 1) * (s + 1) ** 2)
     difference = v * s**2 / (s**2 + (s**2 - 1) ** 2 * v) - forms.published(v, s)
-    crossing = _zero(sp.numer(sp.together(difference)).subs(v, least))
+    crossing = is_zero(sp.numer(sp.together(difference)).subs(v, least))
     only_where_broken = _positive((s / (1 + s) ** 2 - least).subs(s, 1 + z), z)
     tenth, two, four = Fraction(1, 10), Fraction(2), Fraction(4)
     claimed, ldp = forms.published(Fraction(9, 100), two), forms.ldp(tenth, four)
@@ -1662,7 +1655,7 @@ def prior_helps() -> Finding:
 
     ratio, z, v = sp.symbols("E z v", positive=True)
     difference = forms.unbiased_response(ratio) - v * ratio / (ratio + (ratio - 1) ** 2 * v)
-    formula = _zero(difference - ratio**2 / ((ratio - 1) ** 2 * (ratio + (ratio - 1) ** 2 * v)))
+    formula = is_zero(difference - ratio**2 / ((ratio - 1) ** 2 * (ratio + (ratio - 1) ** 2 * v)))
     less = _positive(difference.subs(ratio, 1 + z), z, v)
     falls = _positive(-sp.diff(difference, v).subs(ratio, 1 + z), z, v)
     numbers = {
@@ -1689,7 +1682,7 @@ def growth() -> Finding:
     d, ratio, z = sp.symbols("d E z", positive=True)
     variance = (d**2 - 1) / 12
     published = sp.limit(forms.published(variance, ratio) / d**2, d, sp.oo)
-    slope = _zero(published - (2 * ratio - 1) / (12 * ratio**2))
+    slope = is_zero(published - (2 * ratio - 1) / (12 * ratio**2))
     # d even, two outputs for the two halves: explains ((E-1)/(E+1))^2 (d/4)^2.
     halves = variance - ((ratio - 1) / (ratio + 1)) ** 2 * d**2 / 16
     joint = [[Fraction(k, 18) for k in row] for row in ((2, 2, 2, 1, 1, 1), (1, 1, 1, 2, 2, 2))]
@@ -1740,14 +1733,14 @@ def unary() -> Finding:
     # Per bit: the 1 costs a(1-a)/(a-q)^2 with a = 1/2, each of the d - 1 zeros q(1-q)/(a-q)^2.
     q = 1 / (1 + ratio)
     one = forms.unbiased(sp.Rational(1, 2), q, 1) + (d - 1) * forms.unbiased(sp.Rational(1, 2), q, 0)
-    formula = _zero(one - forms.unary_encoding(d, ratio))
+    formula = is_zero(one - forms.unary_encoding(d, ratio))
     posterior = ratio / (ratio + d - 1)
-    response = _zero(1 - posterior**2 - (d - 1) / (ratio + d - 1) ** 2 - forms.response_histogram(d, ratio))
+    response = is_zero(1 - posterior**2 - (d - 1) / (ratio + d - 1) ** 2 - forms.response_histogram(d, ratio))
     without = (forms.unary_encoding(d, ratio) - 1 - forms.response_histogram(d, ratio)).subs(ratio, 1 + z)
     always = _positive(without, z, m) and _positive(without.subs(m, 0), z)
     # An output explains sum b_i^2/B, with masses b_i and B linear in the prior: convex (quadratic over linear).
     hessian = sp.hessian(part**2 / whole, (part, whole))
-    convex = _zero(hessian.det()) and _positive(hessian[0, 0], part, whole) and _positive(hessian[1, 1], part, whole)
+    convex = is_zero(hessian.det()) and _positive(hessian[0, 0], part, whole) and _positive(hessian[1, 1], part, whole)
     others = ([Fraction(k, 10) for k in (1, 2, 3, 4)], [Fraction(k, 100) for k in (97, 1, 1, 1)])
     even = forms.response_histogram(4, Fraction(3))
     largest = all(exact.histogram_error(exact.response(prior, Fraction(3))) < even for prior in others)
@@ -1797,9 +1790,9 @@ def advantage_of_size() -> Finding:
     # An output that raises a share x of d categories: sum r^2 = (x E^2 + 1 - x)/(x E + 1 - x)^2/d, largest at x = 1/(1+E).
     squares = (share * ratio**2 + 1 - share) / (share * ratio + 1 - share) ** 2
     missing = (1 - share * (ratio + 1)) ** 2 / (4 * ratio * (1 + share * (ratio - 1)) ** 2)
-    best = _zero(squares + (ratio - 1) ** 2 * missing - 1 - (ratio - 1) ** 2 / (4 * ratio))
-    value = _zero(1 - (1 + (ratio - 1) ** 2 / (4 * ratio)) / d - forms.even_histogram_ldp(d, ratio))
-    four = _zero(
+    best = is_zero(squares + (ratio - 1) ** 2 * missing - 1 - (ratio - 1) ** 2 / (4 * ratio))
+    value = is_zero(1 - (1 + (ratio - 1) ** 2 / (4 * ratio)) / d - forms.even_histogram_ldp(d, ratio))
+    four = is_zero(
         (1 - 1 / d - forms.rare_histogram(1 / d, ratio)) - 4 * (1 - 1 / d - forms.even_histogram_ldp(d, ratio))
     )
     saving = 1 - forms.rare_histogram(1 / d, ratio) / forms.even_histogram_ldp(d, ratio)
@@ -1861,12 +1854,12 @@ def advantage_with_budget() -> Finding:
 
     p, z, w, c = sp.symbols("p z w c", positive=True)
     # p <= 1/(1+E): c p^2 (c + (2-p)/(1-p)) with c = (E-1)^2/E, which rises in E.
-    rare = _zero(forms.advantage(p, 1 + z) - (c * p**2 * (c + (2 - p) / (1 - p))).subs(c, z**2 / (1 + z)))
+    rare = is_zero(forms.advantage(p, 1 + z) - (c * p**2 * (c + (2 - p) / (1 - p))).subs(c, z**2 / (1 + z)))
     rises = _positive(sp.diff(z**2 / (1 + z), z), z)
     # Beyond: 1 - (2E-1)(E + (E-1)^2 v)/E^3 with v = p (1-p) = 1/(4 + w).
     left = (2 * (1 + z) - 1) * ((1 + z) + z**2 / (4 + w)) / (1 + z) ** 3
     at = {p: sp.Rational(1, 2) - sp.sqrt(sp.Rational(1, 4) - 1 / (4 + w))}
-    common = _zero(sp.expand(forms.advantage_common(p, 1 + z)).subs(at) - (1 - left))
+    common = is_zero(sp.expand(forms.advantage_common(p, 1 + z)).subs(at) - (1 - left))
     falls = _positive(-sp.diff(left, z), z, w)
     half = Fraction(1, 2)
     gaps = {e: forms.ldp(half, e) * forms.advantage_common(half, e) for e in (Fraction(2), Fraction(5), Fraction(100))}
@@ -1925,8 +1918,10 @@ def weighted_sums() -> Finding:
     square = (v**2 * a2 * b0 + 2 * v * w * a1 * b1 + w**2 * a0 * b2) + 2 * (c - guess) * (v * a1 * b0 + w * a0 * b1)
     square += (c - guess) ** 2 * a0 * b0
     best = sp.solve(sp.diff(square, guess), guess)[0]
-    splits = _zero(best - (v * a1 / a0 + w * b1 / b0 + c))
-    splits = splits and _zero(square.subs(guess, best) - v**2 * (a2 - a1**2 / a0) * b0 - w**2 * (b2 - b1**2 / b0) * a0)
+    splits = is_zero(best - (v * a1 / a0 + w * b1 / b0 + c))
+    splits = splits and is_zero(
+        square.subs(guess, best) - v**2 * (a2 - a1**2 / a0) * b0 - w**2 * (b2 - b1**2 / b0) * a0
+    )
     ratio, weights, offset = Fraction(2), (Fraction(3), Fraction(-5)), Fraction(7)
     joints = [
         exact.response([Fraction(1, 4), Fraction(3, 4)], ratio),
@@ -1978,12 +1973,12 @@ def real_data() -> Finding:
     # r -> P + c (r - P), keeps eps-LIP while 1 + c (1/E' - 1) >= 1/E and 1 + c (E/(1 + (E-1) m) - 1) <= E.
     m, ratio, a, b, z, v = sp.symbols("m E a b z v", positive=True)
     scale = 1 + m / (ratio * (1 - m))
-    lower = _zero(1 + scale * (1 / forms.lip_level(m, ratio) - 1) - 1 / ratio)
+    lower = is_zero(1 + scale * (1 / forms.lip_level(m, ratio) - 1) - 1 / ratio)
     upper = ratio - 1 - scale * (ratio / (1 + (ratio - 1) * m) - 1)
     room = _positive(upper.subs(m, a / (a + b)).subs(ratio, 1 + z), a, b, z)
     half = sp.Rational(1, 2)
     explained = [(v - error).subs(v, half**2) for error in (forms.published(v, ratio), forms.ldp(half, ratio))]
-    fair = _zero(explained[0] / explained[1] - scale.subs(m, half) ** 2)
+    fair = is_zero(explained[0] / explained[1] - scale.subs(m, half) ** 2)
     numbers: dict[str, Any] = {}
     ordered, broken = True, True
     for size in (5, 20):

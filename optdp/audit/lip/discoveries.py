@@ -6,7 +6,7 @@ import math
 from fractions import Fraction
 from typing import Any
 
-from optdp.audit.claim import Argument, Finding, Proof, Verdict, discovery, near
+from optdp.audit.claim import Argument, Finding, Proof, Verdict, discovery, is_zero, near
 from optdp.audit.lip import claims as lip
 from optdp.audit.lip import exact, forms
 from optdp.design.lip import solve_lip
@@ -28,9 +28,9 @@ def guarantee_as_a_cap() -> Finding:
 
     prior, ratio, spread, inner, left = sp.symbols("P E V W l", positive=True)
     posterior = prior / ratio + (1 - 1 / ratio) * left
-    upper = lip._zero((ratio * prior - posterior) - (1 - 1 / ratio) * ((1 + ratio) * prior - left))
-    lower = lip._zero((posterior - prior / ratio) - (1 - 1 / ratio) * left)
-    error = lip._zero(
+    upper = is_zero((ratio * prior - posterior) - (1 - 1 / ratio) * ((1 + ratio) * prior - left))
+    lower = is_zero((posterior - prior / ratio) - (1 - 1 / ratio) * left)
+    error = is_zero(
         spread - (1 - 1 / ratio) ** 2 * (spread - inner) - forms.published(spread, ratio) - (1 - 1 / ratio) ** 2 * inner
     )
     groups = [range(6), range(6, 13), range(13, 20)]

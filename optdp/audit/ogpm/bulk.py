@@ -11,6 +11,7 @@ from fractions import Fraction
 
 from flint import arb, arb_poly, ctx
 
+from optdp.audit.claim import is_zero
 from optdp.audit.ranges import positive
 from optdp.closed_forms import bulk
 from optdp.exact import enclosures
@@ -50,7 +51,7 @@ def abs_identities() -> bool:
     root = (sp.sqrt(end**2 + 2) - end) / 4
     zeros += [sp.expand(8 * root**2 + 4 * end * root - 1), root + end / 2 - (end + sp.sqrt(end**2 + 2)) / 4]
     zeros.append(sp.simplify(1 / (2 * root) - (end + sp.sqrt(end**2 + 2))))
-    return all(sp.simplify(z) == 0 for z in zeros)
+    return all(is_zero(z) for z in zeros)
 
 
 def abs_rate() -> tuple[bool, dict[str, float]]:
@@ -112,7 +113,7 @@ def squared_identities() -> bool:
     zeros.append(slack - equation / (4 * theta * tan))
     bound = 2 / (4 * theta) * (half + best * theta) * (3 * theta) ** sp.Rational(2, 3) / (4 * sin**2)
     zeros.append(bound - value + equation * (3 * theta) ** sp.Rational(2, 3) / (48 * theta * sin**2 * tan))
-    return all(sp.simplify(z) == 0 for z in zeros)
+    return all(is_zero(z) for z in zeros)
 
 
 def squared_rate_below() -> tuple[bool, dict[str, float]]:
@@ -212,4 +213,4 @@ def equaliser_identities() -> bool:
     variance = rate * r**2 * (floor + window) - mean**2
     stated = r**2 / 2 * (sp.sin(w) ** 2 - sp.sin(2 * spread) / tan / (2 * e))
     zeros = [primitive, mean - r * sp.cos(w) * sp.sin(a), variance - stated]
-    return all(sp.simplify(sp.expand_trig(sp.expand(z))) == 0 for z in zeros)
+    return all(is_zero(sp.expand_trig(sp.expand(z))) for z in zeros)

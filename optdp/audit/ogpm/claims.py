@@ -10,7 +10,7 @@ from fractions import Fraction
 from typing import Any
 
 from optdp.audit import ranges
-from optdp.audit.claim import Argument, Finding, Proof, Verdict, claim, near
+from optdp.audit.claim import Argument, Finding, Proof, Verdict, claim, is_zero, near
 from optdp.design.piecewise import solve_piecewise
 from optdp.exact import enclosures
 from optdp.mechanisms import baselines
@@ -39,7 +39,7 @@ def worst_case_at_the_ends() -> Finding:
     q = sp.Symbol("q", positive=True)
     # Any power: I(u + v) - I(u) - I(v) vanishes at u = 0 and its derivative in u is (u + v)^q - u^q >= 0.
     whole = ((u + v) ** (q + 1) - u ** (q + 1) - v ** (q + 1)) / (q + 1)
-    slope = sp.simplify(sp.diff(whole, u) - ((u + v) ** q - u**q)) == 0 and sp.simplify(whole.subs(u, 0)) == 0
+    slope = is_zero(sp.diff(whole, u) - ((u + v) ** q - u**q)) and is_zero(whole.subs(u, 0))
     # Any nondecreasing loss is a mixture of steps 1{d > a}, for which I(d) = (d - a)_+: superadditive in each order of a, u,
     # v, u+v.
     r = sp.Symbol("r", nonnegative=True)
@@ -134,7 +134,7 @@ def meets_for_every_loss() -> bool:
     below, above, w, t = sp.symbols("N S w t", nonnegative=True)
     growth = sp.Symbol("E", positive=True)
     (threshold,) = sp.solve(above - t * (1 - w) - growth * (t * w - below), t)
-    return bool(sp.simplify(threshold - (above + growth * below) / (1 - w + growth * w)) == 0)
+    return bool(is_zero(threshold - (above + growth * below) / (1 - w + growth * w)))
 
 
 @claim("OGPM-3", "three pieces are optimal for |y - x| and (y - x)^2", "hypothesis (slides)")
@@ -152,8 +152,8 @@ def three_pieces() -> Finding:
     stationary = (
         1 - (q + 1) * w**q - q * growth * w ** (q + 1)
     )  # u^(q+1) - (q+1) u - q D at u = 1/w, divided by u^(q+1)
-    tight = sp.simplify(dual - stationary) == 0
-    attained = sp.simplify((value - threshold) * (q + 1) * (1 + growth * w) - stationary) == 0
+    tight = is_zero(dual - stationary)
+    attained = is_zero((value - threshold) * (q + 1) * (1 + growth * w) - stationary)
     if not (tight and attained):
         return Finding.unsettled("the dual and the primal do not meet at the stationary window")
     found = solve_piecewise(1.0, 9, "squared")
@@ -253,7 +253,7 @@ def middle_is_worst_for_clamped_noise() -> Argument:
     x, t, low, more = sp.symbols("x t l g", nonnegative=True)
     tail = sp.Function("G")  # P(Z > t), falling
     error = sp.Integral(tail(t), (t, 0, x)) + sp.Integral(tail(t), (t, 0, 1 - x))
-    slope = sp.simplify(error.diff(x).doit() - (tail(x) - tail(1 - x))) == 0
+    slope = is_zero(error.diff(x).doit() - (tail(x) - tail(1 - x)))
     # A tail that falls from 1 - x >= x on: G(x) = l + g at least l = G(1 - x).
     rises = ((low + more) - low).is_nonnegative
     inputs = np.linspace(0, 1, 101)
@@ -296,14 +296,11 @@ def lowest_worst_case() -> Finding:
     # Clamped Laplace at x = 1/2: 2 int_0^(1/2) e^(-eps t)/2 dt = (1 - 1/s)/eps. It is above 1/(s + 1) iff sinh(eps/2) > eps/2.
     t, h = sp.symbols("t h", positive=True)  # h = eps/2
     at_half = sp.integrate(sp.exp(-2 * h * t), (t, 0, sp.Rational(1, 2)))
-    lead = (
-        sp.simplify((at_half - 1 / (sp.exp(h) + 1)) * 2 * h * (sp.exp(h) + 1) - 2 * (sp.sinh(h) - h).rewrite(sp.exp))
-        == 0
-    )
+    lead = is_zero((at_half - 1 / (sp.exp(h) + 1)) * 2 * h * (sp.exp(h) + 1) - 2 * (sp.sinh(h) - h).rewrite(sp.exp))
     convex = sp.diff(sp.sinh(h) - h, h, 2) == sp.sinh(h) and (sp.cosh(h) - 1).subs(h, 0) == 0
     # PM's window, as a share of its range, is 1/(s + 1): the closed form's. Its height ratio is E for both.
     c = (s + 1) / (s - 1)
-    same = sp.simplify((c - 1) / (2 * c) - 1 / (s + 1)) == 0
+    same = is_zero((c - 1) / (2 * c) - 1 / (s + 1))
     ours = solve_piecewise(1.0, 3, "abs")
     numbers: dict[str, Any] = {"OGPM, eps = 1": ours.value}
     rivals = baselines.applicable(ours.problem)
@@ -417,7 +414,7 @@ def lowest_on_the_circle() -> Finding:
     # Purkayastha: density ~ e^(-eps d/pi). Mean distance over pi: 1/(2h) - 1/(e^(2h) - 1); lead over 1/(e^h + 1) in powers of h.
     weight = sp.exp(-2 * h * d)
     mean = sp.integrate(d * weight, (d, 0, 1)) / sp.integrate(weight, (d, 0, 1))
-    closed = sp.simplify(mean - (1 / (2 * h) - 1 / (sp.exp(2 * h) - 1))) == 0
+    closed = is_zero(mean - (1 / (2 * h) - 1 / (sp.exp(2 * h) - 1)))
     lead = sp.simplify(
         ((1 / (2 * h) - 1 / (sp.exp(2 * h) - 1) - 1 / (sp.exp(h) + 1)) * 2 * h * (sp.exp(2 * h) - 1)
          - 2 * sp.exp(h) * (sp.sinh(h) - h).rewrite(sp.exp)).expand()
@@ -426,13 +423,10 @@ def lowest_on_the_circle() -> Finding:
 
     # Any density f with e^-h <= c f <= e^h: int (d - t) c f >= e^-h int (d - t)_+ - e^h int (t - d)_+ = 0 at t = 1/(e^h + 1).
     threshold = 1 / (sp.exp(h) + 1)
-    bound = sp.simplify(sp.exp(-h) * (1 - threshold) ** 2 / 2 - sp.exp(h) * threshold**2 / 2) == 0
+    bound = is_zero(sp.exp(-h) * (1 - threshold) ** 2 / 2 - sp.exp(h) * threshold**2 / 2)
     # Both rivals fall strictly from e^h to e^-h (up to a factor) as d goes from 0 to 1: only a jump would attain the bound.
-    falls = (
-        sp.simplify(
-            sp.diff(sp.exp(h * sp.cos(sp.pi * d)), d) + h * sp.pi * sp.sin(sp.pi * d) * sp.exp(h * sp.cos(sp.pi * d))
-        )
-        == 0
+    falls = is_zero(
+        sp.diff(sp.exp(h * sp.cos(sp.pi * d)), d) + h * sp.pi * sp.sin(sp.pi * d) * sp.exp(h * sp.cos(sp.pi * d))
     )
     ends = [sp.exp(h * sp.cos(sp.pi * place)) for place in (0, 1)] == [sp.exp(h), sp.exp(-h)]
     ours = solve_piecewise(1.0, 3, "abs", domain=Circle(2.0))
@@ -502,7 +496,7 @@ def two_heights() -> bool:
     # SW (Li et al.): half-width b, outputs in [-b, 1 + b], p = E/(2bE + 1) within b of the input, q = 1/(2bE + 1) elsewhere.
     b = sp.Symbol("b", positive=True)
     p, q = ptt.E / (2 * b * ptt.E + 1), 1 / (2 * b * ptt.E + 1)
-    square = sp.simplify(p / q - ptt.E) == 0 and sp.simplify(2 * b * p + (1 + 2 * b - 2 * b) * q - 1) == 0
+    square = is_zero(p / q - ptt.E) and is_zero(2 * b * p + (1 + 2 * b - 2 * b) * q - 1)
     return bool(member and square)
 
 
@@ -578,7 +572,7 @@ def staircase_is_optimal() -> Finding:
         "the same clamped to [0, 1], worst case": float(clamped.subs(at)),
         "difference, s = 1 + z": str(lead),
     }
-    known = sp.simplify((noise.subs(s, sp.exp(additive.eps / 2)) - additive.staircase(1)).rewrite(sp.exp)) == 0
+    known = is_zero((noise.subs(s, sp.exp(additive.eps / 2)) - additive.staircase(1)).rewrite(sp.exp))
     if not (positive and by_mechanism and known):
         return Finding.unsettled(
             "the difference has a coefficient that is not positive, or the mechanism another error", numbers

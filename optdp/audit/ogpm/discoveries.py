@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 
-from optdp.audit.claim import Argument, Finding, Proof, Verdict, discovery
+from optdp.audit.claim import Argument, Finding, Proof, Verdict, discovery, is_zero
 from optdp.audit.ogpm.claims import _clamped_staircase_at_half, meets_for_every_loss, middle_is_worst_for_clamped_noise
 from optdp.design.piecewise import solve_piecewise, value_at_height
 from optdp.mechanisms import baselines
@@ -72,7 +72,7 @@ def squared_closed_form() -> Finding:
     growth, u = sp.symbols("D u", positive=True)
     a = sp.Symbol("a", positive=True)
     # u = 2 cosh a turns the cubic u^3 - 3 u = 2 D of the stationary window into cosh 3a = D.
-    cubic = sp.simplify(((2 * sp.cosh(a)) ** 3 - 3 * (2 * sp.cosh(a)) - 2 * sp.cosh(3 * a)).rewrite(sp.exp)) == 0
+    cubic = is_zero(((2 * sp.cosh(a)) ** 3 - 3 * (2 * sp.cosh(a)) - 2 * sp.cosh(3 * a)).rewrite(sp.exp))
     s = sp.Symbol("s", positive=True)
     residual = sp.factor(
         (u**3 - 3 * u - 2 * growth).subs({u: s + 1, growth: s**2 - 1})
@@ -108,7 +108,7 @@ def clamped_staircase() -> Finding:
     s = sp.Symbol("s", positive=True)
     closed = _clamped_staircase_at_half(s)
     lead = sp.factor(1 / (s + 1) - closed)
-    as_stated = sp.simplify(lead - (s - 1) ** 3 / (8 * s**3 * (s + 1))) == 0
+    as_stated = is_zero(lead - (s - 1) ** 3 / (8 * s**3 * (s + 1)))
     ours = solve_piecewise(4.0, 3, "abs")
     numbers = {
         "clamped staircase, eps = 4": baselines.applicable(ours.problem)["clamped staircase"].worst_case_loss("abs"),
@@ -137,7 +137,7 @@ def two_outputs() -> Finding:
 
     s = sp.Symbol("s", positive=True)
     gain = sp.factor(1 / (s + 1) - (1 + s**2) / (4 * s**2))
-    as_stated = sp.simplify(gain + (s - 1) * (s**2 - 2 * s - 1) / (4 * s**2 * (s + 1))) == 0
+    as_stated = is_zero(gain + (s - 1) * (s**2 - 2 * s - 1) / (4 * s**2 * (s + 1)))
     threshold = max(sp.solve(s**2 - 2 * s - 1, s))
     numbers = {"threshold in eps": float(2 * sp.log(threshold)), "two outputs, eps = 1": float((1 + sp.E) / (4 * sp.E)),
                "optimal piecewise": solve_piecewise(1.0).lower_bound}  # fmt: skip
@@ -145,7 +145,7 @@ def two_outputs() -> Finding:
     growth = sp.Symbol("E", positive=True)
     c, z = (growth - 1) / (4 * growth), sp.Symbol("z", positive=True)
     start, kink, middle = ((growth * c + 1 - c) / (1 + growth), (1 - 2 * c) / (1 + growth), sp.Rational(1, 2) - c)
-    worst = all(sp.simplify(e - (1 + growth) / (4 * growth)) == 0 for e in (start, middle))
+    worst = all(is_zero(e - (1 + growth) / (4 * growth)) for e in (start, middle))
     parts = sp.fraction(sp.cancel((start - kink).subs(growth, 1 + z)))
     worst = worst and all(q > 0 for part in parts for q in sp.Poly(sp.expand(part), z).coeffs())
     if not (as_stated and worst) or sp.simplify(threshold**2 - (3 + 2 * sp.sqrt(2))) != 0:

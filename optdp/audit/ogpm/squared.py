@@ -11,6 +11,7 @@ from typing import Any
 import sympy as sp
 from flint import arb, ctx
 
+from optdp.audit.claim import is_zero
 from optdp.audit.ranges import positive
 from optdp.closed_forms import squared_window as forms
 from optdp.exact.enclosures import PRECISION
@@ -43,12 +44,12 @@ def dual_identities() -> dict[str, bool]:
     density = scale * lam / xi**3
 
     def zero(f: sp.Expr) -> bool:
-        return sp.simplify(f.subs(root, s["far"] / sp.sqrt(W))) == 0
+        return is_zero(f.subs(root, s["far"] / sp.sqrt(W)))
 
     middle = 2 * a * (QUARTER - nu) - E * b * lam
     pays = (E + 2 - E * W) * s["far"] ** 2 / (W * (W + 1))
     return {
-        "prior of mass 1": sp.simplify(2 * a + b - 1) == 0,
+        "prior of mass 1": is_zero(2 * a + b - 1),
         "density": zero(sp.diff(below, v) / dt - density) and zero(sp.diff(first, v) / dt + t * density),
         "ends of the density": all(zero(f.subs(v, sp.sqrt(W)) - end) for f, end in ((below, b / 2), (first, a / 2), (t, s["h"]))),
         "outputs": zero(eta - root / v) and zero(root / sp.sqrt(W) - s["near"]) and zero(root * sp.sqrt(W) - s["far"]),
@@ -56,7 +57,7 @@ def dual_identities() -> dict[str, bool]:
         "bound": zero(2 * a * nu + scale * lam * LOG - forms.bound(E, W, LOG)) and zero(density * xi**2 * dt - scale * lam / v),
         "thresholds at w = 1 + 2/E": sp.cancel(nu.subs(W, 1 + 2 / E) - 1 / (E + 2)) == 0
         and sp.cancel(s["near"].subs(W, 1 + 2 / E) - (E - 2) / (2 * (E + 2))) == 0,
-        "an output at 1/2 pays beyond w = 1 + 2/E only": sp.simplify(middle - pays) == 0,
+        "an output at 1/2 pays beyond w = 1 + 2/E only": is_zero(middle - pays),
     }  # fmt: skip
 
 
@@ -121,7 +122,7 @@ def primal_identities() -> dict[str, bool]:
         "inner atom": m["inner"] - least / (4 * e * (e - 2) ** 2 * (e - 1) * (e + 1)),
         "errors where the halves change": m["half"](-m["far"] / 2) - value + forms.with_middle(e, log) / (16 * e**2),
     }
-    as_printed = sp.simplify(printed - value.as_expr().subs({"E": E, "l": long})) == 0
+    as_printed = is_zero(printed - value.as_expr().subs({"E": E, "l": long}))
     return {name: zero == 0 for name, zero in zeros.items()} | {"value as printed": as_printed}
 
 

@@ -13,7 +13,7 @@ from fractions import Fraction
 from typing import Any
 
 from optdp.audit import ranges
-from optdp.audit.claim import Argument, Finding, Proof, Verdict, claim, near
+from optdp.audit.claim import Argument, Finding, Proof, Verdict, claim, is_zero, near
 from optdp.exact import enclosures
 
 MASS = "E/(k (E - 1)) + 1/(a (E - 1)) = 1"
@@ -89,7 +89,7 @@ def density_is_private() -> Finding:
     for kind in ptt.KINDS:
         # Each piece is affine: extremes are at its ends. All of them must be in [p/E, p].
         ends = [sp.simplify(f.subs(ptt.y, z)) for low, high, f in ptt.pieces(kind) for z in (low, high)]
-        affine = all(sp.simplify(sp.diff(f, ptt.y, 2)) == 0 for _, _, f in ptt.pieces(kind))
+        affine = all(is_zero(sp.diff(f, ptt.y, 2)) for _, _, f in ptt.pieces(kind))
         within[kind] = affine and {sp.simplify(v) for v in ends} == {ptt.p, ptt.p / ptt.E}
     # Two values p/E + a and p/E + b with b = p - p/E - r: E times the first is at least the second.
     low, room = sp.symbols("a r", nonnegative=True)
@@ -235,9 +235,9 @@ def one_crossing() -> Finding:
     grows = sp.simplify(ours.subs(n, n + 1) - 9 * ours) > 0
     slower = _positive((9 * theirs - theirs.subs(n, n + 1)).subs(n, n + 3), n)
     u = sp.Symbol("u", positive=True)
-    tripled = sp.simplify((sp.sinh(u) ** 3 - (sp.sinh(3 * u) - 3 * sp.sinh(u)) / 4).rewrite(sp.exp)) == 0
+    tripled = is_zero((sp.sinh(u) ** 3 - (sp.sinh(3 * u) - 3 * sp.sinh(u)) / 4).rewrite(sp.exp))
     slope = sp.diff(sp.coth(u) ** 2 - 2 / u**2, u) * u**3 * sp.sinh(u) ** 3  # eps = 2u
-    turned = sp.simplify((slope - 2 * (2 * sp.sinh(u) ** 3 - u**3 * sp.cosh(u))).rewrite(sp.exp)) == 0
+    turned = is_zero((slope - 2 * (2 * sp.sinh(u) ** 3 - u**3 * sp.cosh(u))).rewrite(sp.exp))
     series = sp.series(2 * sp.sinh(u) ** 3 - u**3 * sp.cosh(u), u, 0, 16).removeO()
     listed = all(
         series.coeff(u, 2 * j + 1) * sp.factorial(2 * j + 1) == (ours - theirs).subs(n, j) for j in range(1, 8)
@@ -316,7 +316,7 @@ def pm_is_a_member() -> Finding:
     pm = ptt.piecewise_mechanism()
     s = optt.s
     known = sp.Symbol("s", positive=True)
-    worst = sp.simplify(pm["worst"].subs(known, s) - 4 * s / (3 * (s - 1) ** 2)) == 0
+    worst = is_zero(pm["worst"].subs(known, s) - 4 * s / (3 * (s - 1) ** 2))
     # Wang et al.: range C = (s + 1)/(s - 1), window [(C+1)/2 x - (C-1)/2, ... + C - 1].
     c = (s + 1) / (s - 1)
     same = [sp.simplify(pm["k"].subs(known, s) - (c + 1) / 2), sp.simplify(pm["a"].subs(known, s) - (c - 1) / 2)]
@@ -407,9 +407,9 @@ def optimum_for_given_q() -> Finding:
     cubic = sp.expand((eta**3 - 3 * eta**2 - 2 * (E - 1)).subs(eta, 1 + v))
     root = sp.simplify(cubic.subs({v: r + 1 / r, E: (r**3 + r**-3) / 2}))
     mass = ptt.constants("I")["mass"].subs(optt.a, optt.k / v).subs(optt.k, E / (optt.q * (E - 1)))
-    formula = sp.simplify(mass - optt.q * (1 + v / E)) == 0  # = 1 iff q = E/(E + v), what mass 1 asks of every I-PTT
+    formula = is_zero(mass - optt.q * (1 + v / E))  # = 1 iff q = E/(E + v), what mass 1 asks of every I-PTT
     ratio = sp.simplify(optt.algorithm_two(E / (optt.q * (E - 1)), E / (optt.q * (E - 1)) / v, optt.q)["ratio"])
-    at_half = sp.simplify(ratio.subs(optt.q, sp.Rational(1, 2)) - v) == 0
+    at_half = is_zero(ratio.subs(optt.q, sp.Rational(1, 2)) - v)
     # The true optimum: one stationary point, because its polynomial has one sign change (Descartes).
     slope = sp.cancel(3 * (eta - 1) ** 3 * sp.diff(ptt.variance("I").subs(E, optt.RATIO), eta)).subs(eta, 1 + v)
     share = sp.Symbol("X", nonnegative=True)  # x^2
@@ -479,20 +479,20 @@ def error_bound() -> Finding:
 
     t, eta, e = optt.t, optt.eta, optt.eps
     reach = sp.simplify(ptt.constants("I")["a"].subs(optt.E, optt.RATIO) * eta)  # B = k + a
-    as_expected = sp.simplify(reach - eta * (1 + eta * t) / (eta - 1)) == 0
+    as_expected = is_zero(reach - eta * (1 + eta * t) / (eta - 1))
     # t < 1/eps, so eps B <= eta (eps + eta)/(eta - 1): bounded for eps <= 1 and eta fixed.
     bounded = sp.limit(sp.simplify(e * reach.subs(t, 1 / (sp.exp(e) - 1))), e, 0)
     escape = sp.limit(sp.simplify(optt.variance_in_t(1).subs(eta, 1 + 1 / t) / t**4), t, sp.oo)
     # Hoeffding: 2 exp(-2 n r^2/(2B)^2) = beta at r = B sqrt(2 log(2/beta)/n).
     count, beta, wide = sp.symbols("n beta B", positive=True)
     radius = wide * sp.sqrt(2 * sp.log(2 / beta) / count)
-    exponent = sp.simplify(2 * sp.exp(-2 * count * radius**2 / (2 * wide) ** 2) - beta) == 0
+    exponent = is_zero(2 * sp.exp(-2 * count * radius**2 / (2 * wide) ** 2) - beta)
     # eta (eps + eta)/((eta - 1) eps) - reach at t = 1/eps - r, r >= 0.
     v, rest = sp.symbols("v r", positive=True)
     inside = sp.cancel((eta * (e + eta) / ((eta - 1) * e) - reach.subs(t, 1 / e - rest)).subs(eta, 1 + v))
     inside = all(_positive(part, v, rest, e) for part in sp.fraction(inside))
     # 2 log(1/beta) - log(2/beta) = log(1/(2 beta)).
-    half = sp.simplify(sp.expand_log(2 * sp.log(1 / beta) - sp.log(2 / beta) - sp.log(1 / (2 * beta)), force=True)) == 0
+    half = is_zero(sp.expand_log(2 * sp.log(1 / beta) - sp.log(2 / beta) - sp.log(1 / (2 * beta)), force=True))
     two = float(reach.subs({eta: 2, t: 1 / math.expm1(0.1)}))
     numbers = {
         "eps (k + a) as eps -> 0": str(bounded),
@@ -571,7 +571,7 @@ def one_before_two() -> Finding:
 
     t, eta = optt.t, optt.eta
     excess = sp.simplify(ptt.constants("II")["mass"] - ptt.constants("I")["mass"])
-    apart = sp.simplify(excess - (1 / optt.k + 1 / optt.a) / (optt.E - 1)) == 0
+    apart = is_zero(excess - (1 / optt.k + 1 / optt.a) / (optt.E - 1))
     v = sp.Symbol("v", positive=True)
     two = ptt.variance("II").subs(optt.E, optt.RATIO)
     one = ptt.variance("I").subs(optt.E, optt.RATIO).subs(eta, 2 * eta)
@@ -618,7 +618,7 @@ def rectangle_is_optimal() -> Finding:
         window = sp.integrate(y**power, (y, k * x - w * big, k * x + w * big))
         return sp.simplify(floor * sp.integrate(y**power, (y, -big, big)) + raised * window)
 
-    valid = moment(0) == 1 and sp.simplify(moment(1) - x) == 0
+    valid = moment(0) == 1 and is_zero(moment(1) - x)
     spread = sp.simplify(moment(2) - x**2)
     grows = sp.simplify(sp.diff(spread, big) / big)
     smallest = sp.simplify(
@@ -674,7 +674,7 @@ def none_dominates_duchi() -> Finding:
     chord = sp.expand((E - r) * (r - 1 / E))
     chi = sp.simplify((E + 1 / E) - 1 - 1)  # E_Q[r^2] - 1 <= (E + 1/E) E_Q[r] - 1 - 1
     chord_ok = sp.expand(chord - ((E + 1 / E) * r - r**2 - 1)) == 0
-    bound = sp.simplify(4 / chi - (optt.FORMULAS["Eq. 5"].printed.subs(optt.x, 1))) == 0
+    bound = is_zero(4 / chi - (optt.FORMULAS["Eq. 5"].printed.subs(optt.x, 1)))
     best = solve_ptt(1.0)
     duchi = 4 * math.e / math.expm1(1) ** 2
     numbers = {"Duchi at x = 1, eps = 1": duchi, "no I-PTT at x = 1 below": best.lower_bound}
@@ -725,10 +725,7 @@ def some_beat_duchi() -> Finding:
     meeting = float(sp.Poly(excess.subs(t, sp.N(at, 40)), optt.eta).nroots(n=30)[-1].as_real_imag()[0])
     two = sp.factor(excess.subs(optt.eta, 2) / 3)
     repaired = sp.log(2 + sp.sqrt(3))
-    fine = (
-        sp.simplify(two.subs(t, (sp.sqrt(3) - 1) / 2)) == 0
-        and sp.simplify(sp.exp(repaired) - 1 - 2 / (sp.sqrt(3) - 1)) == 0
-    )
+    fine = is_zero(two.subs(t, (sp.sqrt(3) - 1) / 2)) and is_zero(sp.exp(repaired) - 1 - 2 / (sp.sqrt(3) - 1))
     numbers = {
         "threshold in eps": float(threshold),
         "eta at the threshold": meeting,
@@ -1142,7 +1139,7 @@ def some_beat_laplace() -> Finding:
 
     u = sp.Symbol("u", positive=True)  # eps/4; PM has eta = e^(2u) + 1
     worst = optt.variance_in_t(1).subs({optt.eta: sp.exp(2 * u) + 1, optt.t: 1 / (sp.exp(4 * u) - 1)})
-    identity = sp.simplify((worst - 1 / (3 * sp.sinh(u) ** 2)).rewrite(sp.exp)) == 0
+    identity = is_zero((worst - 1 / (3 * sp.sinh(u) ** 2)).rewrite(sp.exp))
     numbers = {
         "PM, eps = 1": 1 / (3 * math.sinh(0.25) ** 2),
         "best I-PTT, eps = 1": solve_ptt(1.0).value,
@@ -1226,15 +1223,15 @@ def error_bound_in_d_dimensions() -> Finding:
     floor = sp.simplify((c["p"] / E).subs({optt.k: c["k"], optt.a: c["a"]}).subs(eta, 2))
     reach = sp.simplify((c["k"] + c["a"]).subs(eta, 2))
     tail = sp.simplify(reach * floor)
-    as_expected = sp.simplify(tail - 1 / (E + 1)) == 0
+    as_expected = is_zero(tail - 1 / (E + 1))
     # True instead: t = a + b with a = sqrt(2 v l/n), b = (2/3) M l/n makes Bernstein's exponent at least l = log(2d/beta).
     v, reach_of, log, n, big = sp.symbols("v M l n B", positive=True)
     first, second = sp.sqrt(2 * v * log / n), sp.Rational(2, 3) * reach_of * log / n
     slack = n * (first + second) ** 2 - log * (2 * v + sp.Rational(2, 3) * reach_of * (first + second))
-    bernstein = sp.simplify(slack - n * first * second) == 0
+    bernstein = is_zero(slack - n * first * second)
     root = sp.sqrt(d * log / n)  # at most 1: v = d B^2, and M <= d (B + 1)
-    fits = sp.simplify(first.subs(v, d * big**2) - sp.sqrt(2) * big * root) == 0
-    fits &= sp.simplify(second.subs(reach_of, d * (big + 1)) - sp.Rational(2, 3) * (big + 1) * root**2) == 0
+    fits = is_zero(first.subs(v, d * big**2) - sp.sqrt(2) * big * root)
+    fits &= is_zero(second.subs(reach_of, d * (big + 1)) - sp.Rational(2, 3) * (big + 1) * root**2)
     grows = sp.limit((d - 1) / sp.sqrt(d * sp.log(d / beta)), d, sp.oo)  # the error is at least d k - 1 > d - 1
     numbers = {
         "P(|y| >= k), eta = 2, at least": str(tail),
@@ -1285,7 +1282,7 @@ def varying_windows() -> Finding:
     E = optt.E
     mass = sp.simplify(made["mass"].subs({tau: (E - 1) / (E + 1), growth: E - 1}))  # tanh(eps/2) = (E - 1)/(E + 1)
     coth = (shift**2 + 1) / (shift**2 - 1)
-    constant = sp.simplify(made["variance"] - ((growth + 2) / growth * coth - 1)) == 0  # coth(eps/2) = (E + 1)/(E - 1)
+    constant = is_zero(made["variance"] - ((growth + 2) / growth * coth - 1))  # coth(eps/2) = (E + 1)/(E - 1)
     # With a constant floor the length cannot vary: mass (2B + (E - 1) length) p/E.
     big, length, p = sp.symbols("B length p", positive=True)
     fixed = sp.solve(sp.Eq((2 * big + (E - 1) * length) * p / E, 1), length)
@@ -1342,17 +1339,17 @@ def gain_of_a_free_window() -> Finding:
 
     dual = optt.free_window_dual()
     tau, T = optt.tau, dual["T"]
-    primal = sp.simplify(dual["value"] - (1 / (tau * T) - 1)) == 0  # coth(eps/2) coth(tau) - 1
+    primal = is_zero(dual["value"] - (1 / (tau * T) - 1))  # coth(eps/2) coth(tau) - 1
     identities = all(dual[name] == 0 for name in ("support", "above", "below"))
     integrals = optt.free_window_integrals() == [0, 0, 0]
     # Signs for 0 < T < tau < 1. cost(0) >= 0 iff 2T + tau <= 1; the atom's part is <= 0 on the support iff 2T^2 + tau <= 1.
-    at_zero = sp.simplify(dual["at_zero"] - (1 - T**2) * (1 - tau - 2 * T) / (T**2 * (1 - tau))) == 0
-    low = sp.simplify(dual["low"] - (1 - T) * (2 * T**2 + tau - 1) / (T**2 * tau)) == 0
-    high = sp.simplify(dual["high"] + (1 + T) * (1 - tau) / (T**2 * tau)) == 0
+    at_zero = is_zero(dual["at_zero"] - (1 - T**2) * (1 - tau - 2 * T) / (T**2 * (1 - tau)))
+    low = is_zero(dual["low"] - (1 - T) * (2 * T**2 + tau - 1) / (T**2 * tau))
+    high = is_zero(dual["high"] + (1 + T) * (1 - tau) / (T**2 * tau))
     # Outside the support: multiples of squares, or, where the atom's part is positive, (EM + 2 w1) y^2 + cost(0) below it and
     # M (y^2 - lam) + 2 (w1 y^2 - a) above it: w1, b, -a >= 0 is what that takes.
-    signs = all(sp.simplify(dual[n] - e) == 0 for n, e in (("w1", (1 - T / tau) / 2), ("b", (1 - T**2) / (T * tau))))
-    signs = signs and sp.simplify(dual["a"] + (1 - T**2) * (1 + T / tau) / (2 * T**2)) == 0
+    signs = all(is_zero(dual[n] - e) for n, e in (("w1", (1 - T / tau) / 2), ("b", (1 - T**2) / (T * tau))))
+    signs = signs and is_zero(dual["a"] + (1 - T**2) * (1 + T / tau) / (2 * T**2))
     # 2 tanh tau + tau increases: one threshold, between these two, in exact enclosures.
     below, above = (2 * arb(eps / 2).tanh().tanh() + arb(eps / 2).tanh() for eps in (0.712285, 0.712286))
     enclosed = bool(below < 1) and bool(above > 1)
@@ -1417,7 +1414,7 @@ def gain_beyond_a_window() -> Finding:
     E = optt.E
     f = optt.free_window_beyond()
     z, value = f["z"], f["value"]
-    primal = f["mass"] == 1 and f["mass_out"] == 1 and sp.simplify(f["mean_out"] - optt.x) == 0 and not any(f["left"])
+    primal = f["mass"] == 1 and f["mass_out"] == 1 and is_zero(f["mean_out"] - optt.x) and not any(f["left"])
     equal = [sp.simplify(f[name] - value) for name in ("variance", "variance_out", "bound")] == [0, 0, 0]
     dual = all(f[name] == 0 for name in ("support", "above", "below", "at_zero")) and optt.free_window_integrals() == [
         0,
@@ -1426,10 +1423,10 @@ def gain_beyond_a_window() -> Finding:
     ]
     # Signs: z <= 1 iff E - 1 >= (E + 1) sigma; m0 >= 0 iff (E + 1) z >= 1, always; slope >= 0 iff (E + 2) z >= 2; w1 >= 0 iff
     # E >= 2.
-    m0 = sp.simplify(f["m0"] - (1 - z) * ((E + 1) * z - 1) / (2 * E * (E + 1) * (E - 1) * z**2)) == 0
-    slope = sp.simplify(f["slope"] - ((E + 2) * z - 2) / (2 * E * (E + 1) * z**2)) == 0
-    low = sp.simplify(f["low"] + 2 * E**2 * z**2 / (E - 1)) == 0
-    high = sp.simplify(f["high"] + 2 * (E + 1) * (E + 2) * z**2 / (E - 1)) == 0
+    m0 = is_zero(f["m0"] - (1 - z) * ((E + 1) * z - 1) / (2 * E * (E + 1) * (E - 1) * z**2))
+    slope = is_zero(f["slope"] - ((E + 2) * z - 2) / (2 * E * (E + 1) * z**2))
+    low = is_zero(f["low"] + 2 * E**2 * z**2 / (E - 1))
+    high = is_zero(f["high"] + 2 * (E + 1) * (E + 2) * z**2 / (E - 1))
 
     def shrinks(ratio: Any) -> Any:  # (E - 1) - (E + 1) sigma: > 0 iff z < 1; increases
         return ratio - 1 - (ratio + 1) * (1 + 2 / ratio).log() / 2
@@ -1444,7 +1441,7 @@ def gain_beyond_a_window() -> Finding:
     sigma = sp.log(1 + 2 / E) / 2
     rises = sp.diff(E - 1 - (E + 1) * sigma, E) - (1 - sigma + (E + 1) / (E * (E + 2)))
     drops = sp.diff((E + 1) * 2 * sigma - (E - 2), E) - (2 * sigma - 1 - 2 * (E + 1) / (E * (E + 2)))
-    known = known and sp.simplify(rises) == 0 and sp.simplify(drops) == 0
+    known = known and is_zero(rises) and is_zero(drops)
     at_one = float(value.subs(z, optt.free_window_beyond_share()).subs(E, math.e))
     numbers = {
         "from eps": 0.712285,
@@ -1567,11 +1564,8 @@ def laplace_is_higher() -> Finding:
     order, beats = order_of_the_optimum(), some_beat_laplace()
     t = sp.Symbol("t", positive=True)
     # OPTT-14: the optimum is at most 16 (t^2 + t)/3 + 1/3, t = 1/(E - 1); and t < 1/eps, t^2 + t < 1/eps^2 (sinh(eps/2) > eps/2).
-    identity = (
-        sp.simplify(
-            (t**2 + t).subs(t, 1 / (sp.exp(optt.eps) - 1)) - 1 / (4 * sp.sinh(optt.eps / 2) ** 2).rewrite(sp.exp)
-        )
-        == 0
+    identity = is_zero(
+        (t**2 + t).subs(t, 1 / (sp.exp(optt.eps) - 1)) - 1 / (4 * sp.sinh(optt.eps / 2) ** 2).rewrite(sp.exp)
     )
     share = sp.Rational(16, 3) / 8
     most = share + sp.Rational(1, 24)

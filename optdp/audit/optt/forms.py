@@ -12,6 +12,7 @@ from functools import cache
 
 import sympy as sp
 
+from optdp.audit.claim import is_zero
 from optdp.audit.optt import ptt
 from optdp.closed_forms import varying_window
 
@@ -37,7 +38,7 @@ class Formula:
 
     def agrees(self, factor: sp.Expr | int = 1) -> bool:
         """Whether `factor` times the printed formula equals the derived one, identically."""
-        return bool(sp.simplify(factor * self.printed - self.derive()) == 0)
+        return is_zero(factor * self.printed - self.derive())
 
 
 @cache

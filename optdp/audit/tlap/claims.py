@@ -16,7 +16,7 @@ from typing import Any
 from flint import arb, ctx
 
 from optdp.audit import ranges
-from optdp.audit.claim import Argument, Finding, Proof, Verdict, claim, discovery, near
+from optdp.audit.claim import Argument, Finding, Proof, Verdict, claim, discovery, is_zero, near
 from optdp.audit.ranges import Cover
 from optdp.certificates.additive import geng_viswanath
 from optdp.design.additive import solve_additive
@@ -27,12 +27,6 @@ from optdp.problem.privacy import ApproxDP
 from optdp.problem.problem import Problem
 
 LOSSES = {1: "abs", 2: "squared"}
-
-
-def _is_zero(expression: Any) -> bool:
-    import sympy as sp
-
-    return bool(sp.simplify(sp.expand(expression)) == 0)
 
 
 def _at(expression: Any, eps: float, delta: float) -> float:
@@ -121,9 +115,9 @@ def density() -> Finding:
     f = forms.density(x)
     decay = sp.simplify(f / forms.density(x + 1) - forms.E)
     edge = sp.integrate(f, (x, length - 1, length)).subs(length, forms.RADIUS)
-    edge_mass = _is_zero(forms.in_eps_delta(edge) - forms.delta)
+    edge_mass = is_zero(forms.in_eps_delta(edge) - forms.delta)
     # A >= 1 iff 1 + u >= E iff delta <= 1/2.
-    long_enough = _is_zero(
+    long_enough = is_zero(
         forms.in_eps_delta(1 + forms.u - forms.E) - (forms.E - 1) * (1 - 2 * forms.delta) / (2 * forms.delta)
     )
     numbers = {
@@ -151,23 +145,23 @@ def privacy() -> Finding:
 
     x, d, length = sp.symbols("x d length", positive=True)
     edge = sp.integrate(forms.density(x), (x, length - d, length)).subs(length, forms.RADIUS)
-    matches = _is_zero(forms.in_eps_delta(edge) - forms.hockey_stick(d))
+    matches = is_zero(forms.in_eps_delta(edge) - forms.hockey_stick(d))
     rising = (
         sp.simplify(sp.diff(forms.hockey_stick(d), d) * (forms.E - 1) * sp.exp(-forms.eps * d))
         == forms.delta * forms.eps
     )
-    full = _is_zero(forms.hockey_stick(sp.Integer(1)) - forms.delta)
+    full = is_zero(forms.hockey_stick(sp.Integer(1)) - forms.delta)
     # delta > 1/2, where the edge [A - 1, A] reaches across 0: mass 1/2 + (mass of [0, 1 - A]), 2A >= 1 being so for delta < 1.
     root = sp.Symbol("E", positive=True)
     u = forms.u
     across = sp.Rational(1, 2) + (1 + u) / (2 * u) * (1 - (1 + u) / root)
     excess = sp.factor(across - (root - 1) / (2 * u))
-    large = _is_zero(excess + (root - 1 - u) ** 2 / (2 * u * root))
+    large = is_zero(excess + (root - 1 - u) ** 2 / (2 * u * root))
     numbers = {
         "divergence at shift d": "delta (e^(eps d) - 1)/(e^eps - 1)",
         "minus delta, for delta > 1/2": str(excess),
     }
-    inside = sp.simplify(forms.density(x) / forms.density(x + d) - sp.exp(forms.eps * d)) == 0
+    inside = is_zero(forms.density(x) / forms.density(x + d) - sp.exp(forms.eps * d))
     if not (matches and rising and full and large and inside):
         return Finding.unsettled("the hockey-stick divergence did not simplify", numbers)
     return Finding(
@@ -195,7 +189,7 @@ def amplitude() -> Finding:
     from optdp.audit.tlap import forms
 
     numbers = {"eps = 1, delta = 0.01": _at(forms.amplitude(), 1.0, 0.01), "Laplacian": 1.0}
-    if not _is_zero(forms.moment(1) - forms.amplitude()):
+    if not is_zero(forms.moment(1) - forms.amplitude()):
         return Finding.unsettled("the integral is not the formula", numbers)
     return Finding(
         Verdict.VERIFIED, Proof.SYMBOLIC, "every eps > 0, every delta in (0, 1)", numbers, note="By integration."
@@ -223,8 +217,8 @@ def limits_of_the_amplitude() -> Finding:
         "eps -> 0": str(over_u * slope),
         "eps = delta -> 0, times eps": str(constant),
     }
-    uniform = _is_zero(over_u * slope - 1 / (4 * forms.delta)) and _is_zero(height / slope - forms.delta)
-    if to_laplacian != 1 or not uniform or not _is_zero(constant - (1 - 2 * sp.log(sp.Rational(3, 2)))):
+    uniform = is_zero(over_u * slope - 1 / (4 * forms.delta)) and is_zero(height / slope - forms.delta)
+    if to_laplacian != 1 or not uniform or not is_zero(constant - (1 - 2 * sp.log(sp.Rational(3, 2)))):
         return Finding.unsettled("a limit is not the published one", numbers)
     return Finding(
         Verdict.VERIFIED,
@@ -242,7 +236,7 @@ def power() -> Finding:
     from optdp.audit.tlap import forms
 
     numbers = {"eps = 1, delta = 0.01": _at(forms.power(), 1.0, 0.01), "Laplacian": 2.0}
-    if not _is_zero(forms.moment(2) - forms.power()):
+    if not is_zero(forms.moment(2) - forms.power()):
         return Finding.unsettled("the integral is not the formula", numbers)
     return Finding(
         Verdict.VERIFIED, Proof.SYMBOLIC, "every eps > 0, every delta in (0, 1)", numbers, note="By integration."
@@ -277,9 +271,9 @@ def _chain_holds() -> bool:
     t = sp.Symbol("T")
     following = (t - forms.delta) / forms.E
     drop = t - following
-    first = _is_zero(drop.subs(t, sp.Rational(1, 2)) - a)
-    geometric = _is_zero(drop.subs(t, following) - b * drop)
-    ending = _is_zero(forms.in_eps_delta(a * (1 - 1 / (1 + forms.u)) / (1 - b)) - sp.Rational(1, 2))  # b^n = 1/(1 + u)
+    first = is_zero(drop.subs(t, sp.Rational(1, 2)) - a)
+    geometric = is_zero(drop.subs(t, following) - b * drop)
+    ending = is_zero(forms.in_eps_delta(a * (1 - 1 / (1 + forms.u)) / (1 - b)) - sp.Rational(1, 2))  # b^n = 1/(1 + u)
     return bool(first and geometric and ending)
 
 
@@ -338,7 +332,7 @@ def _real_n_is_below_floor(q: int) -> bool:
     z, more = sp.symbols("z M", nonnegative=True)
     gap, quadratic = _real_n_gap(q)
     start = sp.simplify(gap.coeff(power_theta, 0))
-    ends = _is_zero(quadratic.subs(theta, 0) - start) and _is_zero(b * quadratic.subs(theta, 1) - start)
+    ends = is_zero(quadratic.subs(theta, 0) - start) and is_zero(b * quadratic.subs(theta, 1) - start)
     # log(b^theta Q) is concave where Q'^2 - Q Q'' >= 0 (and Q > 0): substitute 1/b = 1 + z, N = 1 + M and look at the signs.
     first, second = sp.diff(quadratic, theta), sp.diff(quadratic, theta, 2)
     for expression in (first**2 - quadratic * second, quadratic):
@@ -376,7 +370,7 @@ def _lower_bound_finding(q: int, eps: float = 1.0, delta: float = 0.01) -> Findi
     }
     whole = (math.e - 1) / (2 * (math.e**4 - 1))  # eps = 1, n = 4
     same = dual_bound(q, 1.0, whole)
-    if not (_chain_holds() and _is_zero(closed - wanted) and _real_n_is_below_floor(q)):
+    if not (_chain_holds() and is_zero(closed - wanted) and _real_n_is_below_floor(q)):
         return Finding.unsettled("the chain of tails or its sum did not simplify", numbers)
     if not (printed <= proven and near(same, _at(closed, 1.0, whole), 1e-9)):
         return Finding.unsettled("the exact dual point does not confirm the bound", numbers)
@@ -419,7 +413,7 @@ def amplitude_lower_bound() -> Finding:
     a, b = sp.symbols("a b", positive=True)
     n = forms.n
     printed = 2 * a * ((b - b**n) / (1 - b) ** 2 - (n - 1) * b**n / (1 - b))
-    if not _is_zero(printed - forms.lower_bound_printed(1)):
+    if not is_zero(printed - forms.lower_bound_printed(1)):
         return Finding.unsettled("the printed sum is not 2 a sum j b^j")
     return _lower_bound_finding(1)
 
@@ -486,17 +480,17 @@ def _gap_identities() -> bool:
     eps, u, e = forms.eps, forms.u, forms.E
     g = 1 / eps - 1 / (e - 1)
     c = (2 * (e - 1) - eps * (e + 1)) / (eps * (e - 1) ** 2)
-    first = _is_zero(forms.amplitude() - forms.lower_bound(1) - g)
-    second = _is_zero(forms.power() - forms.lower_bound(2) - 2 * g * forms.amplitude() - c)
+    first = is_zero(forms.amplitude() - forms.lower_bound(1) - g)
+    second = is_zero(forms.power() - forms.lower_bound(2) - 2 * g * forms.amplitude() - c)
     # 0 < g: E - 1 > eps. g < 1/2 and c < 0: h = eps (E + 1) - 2 (E - 1) > 0, for h(0) = h'(0) = 0 and h'' = eps E > 0.
     h = eps * (e + 1) - 2 * (e - 1)
-    convex = _is_zero(sp.diff(h, eps, 2) - eps * e) and h.subs(eps, 0) == 0 and sp.diff(h, eps).subs(eps, 0) == 0
-    half = _is_zero((sp.Rational(1, 2) - g) * 2 * eps * (e - 1) - h)
+    convex = is_zero(sp.diff(h, eps, 2) - eps * e) and h.subs(eps, 0) == 0 and sp.diff(h, eps).subs(eps, 0) == 0
+    half = is_zero((sp.Rational(1, 2) - g) * 2 * eps * (e - 1) - h)
     # upper_1 >= 1/(2 (2 delta + E - 1)): log(1 + u) <= u (2 + u)/(2 (1 + u)), and E - 1 >= eps.
     slack = sp.diff(u * (2 + u) / (2 * (1 + u)) - sp.log(1 + u), u)
-    logarithm = _is_zero(slack - u**2 / (2 * (1 + u) ** 2))
+    logarithm = is_zero(slack - u**2 / (2 * (1 + u) ** 2))
     below = (1 - (2 + u) / (2 * (1 + u))) / eps
-    amplitude = _is_zero(forms.in_eps_delta(below) - (e - 1) / eps / (2 * (2 * forms.delta + e - 1)))
+    amplitude = is_zero(forms.in_eps_delta(below) - (e - 1) / eps / (2 * (2 * forms.delta + e - 1)))
     return bool(first and second and convex and half and logarithm and amplitude)
 
 
@@ -512,7 +506,7 @@ def limits_of_the_ratio_amplitude() -> Finding:
     upper = sp.limit(forms.amplitude() * forms.eps / forms.u, forms.u, 0) / (2 * forms.delta)
     small_eps = sp.expand(1 - g / upper)
     numbers = {"delta -> 0": str(small_delta), "eps -> 0": str(small_eps), "eps = delta = 0.001": _ratio(1, 1e-3, 1e-3)}
-    expected = _is_zero(small_delta - forms.eps / (forms.E - 1)) and _is_zero(small_eps - (1 - 2 * forms.delta))
+    expected = is_zero(small_delta - forms.eps / (forms.E - 1)) and is_zero(small_eps - (1 - 2 * forms.delta))
     if not (expected and _gap_identities()):
         return Finding.unsettled("a limit is not the published one", numbers)
     return Finding(
@@ -548,7 +542,7 @@ def limits_of_the_ratio_power() -> Finding:
         "eps -> 0": str(small_eps),
         "eps = delta = 0.001": _ratio(2, 1e-3, 1e-3),
     }
-    expected = _is_zero(small_eps - (1 - 2 * delta) * (1 - delta)) and then_eps == 1 and small_eps.subs(delta, 0) == 1
+    expected = is_zero(small_eps - (1 - 2 * delta) * (1 - delta)) and then_eps == 1 and small_eps.subs(delta, 0) == 1
     both = sp.limit(1 - 2 * (2 * eps + e - 1), eps, 0) == 1  # the bound below at eps = delta
     points = [(x, d) for x in (1e-3, 0.01, 0.1, 0.3) for d in (1e-6, 0.01, 0.1, 0.4)]
     above = all(_ratio(2, x, d) >= 1 - 2 * (2 * d + math.expm1(x)) for x, d in points)
@@ -597,7 +591,7 @@ def _tent_dual() -> tuple[Any, bool]:
     right = sp.summation(m - r - k, (k, 0, m - 1))
     left = sp.summation(m - (k - r), (k, 1, m))
     total = sp.expand(right + left)
-    return sp.simplify((m - total / (2 * m)).subs(m, 1 / (2 * sp.Symbol("delta", positive=True)))), _is_zero(
+    return sp.simplify((m - total / (2 * m)).subs(m, 1 / (2 * sp.Symbol("delta", positive=True)))), is_zero(
         total - m**2
     )
 
@@ -614,10 +608,10 @@ def tightness() -> Finding:
 
     # Fixed eps, delta -> 0: the staircase, private with delta = 0, costs (eps/2)/sinh(eps/2) < 1 times the limit 1/eps.
     loss = sp.simplify(additive.staircase(1) * forms.eps - (forms.eps / 2) / sp.sinh(forms.eps / 2)).rewrite(sp.exp)
-    staircase = _is_zero(loss)
+    staircase = is_zero(loss)
     # Fixed delta = 1/(2m), eps -> 0: the truncated Laplacian is optimal, though the paper's bound leaves a share 2 delta.
     tent, constant = _tent_dual()
-    uniform = _is_zero(tent - 1 / (4 * sp.Symbol("delta", positive=True)))
+    uniform = is_zero(tent - 1 / (4 * sp.Symbol("delta", positive=True)))
     carries = _carries_over()
     numbers = {
         "lower/upper, |x|, eps = 0.01, delta = 0.001": _ratio(1, 0.01, 0.001),
@@ -662,7 +656,7 @@ def _carries_over() -> bool:
     most = sp.simplify(at[p] - at[other])
     # Convexity of gamma: the second one alone gives P - P' <= 1 - (1 - delta)/E when P = 1.
     gamma = 1 - (1 - delta) / e
-    weaker = sp.simplify(gamma - most - (e - 1) * (1 - delta) / (e * (e + 1))) == 0
+    weaker = is_zero(gamma - most - (e - 1) * (1 - delta) / (e * (e + 1)))
     return bool(weaker and sp.limit(gamma.subs(e, sp.exp(forms.eps)), forms.eps, 0) == delta)
 
 
@@ -784,8 +778,8 @@ def _pure_noise_wins() -> bool:
     s = sp.exp(eps / 2)
     gain = forms.amplitude().subs(forms.u, forms.E - 1) - additive.staircase(1)
     excess = s - 1 - eps  # convex, and 0 at 0: one more root, positive beyond it
-    same = _is_zero(sp.expand_log(gain, force=True) * eps * (s - 1) - excess)
-    convex = _is_zero(sp.diff(excess, eps, 2) - s / 4) and excess.subs(eps, 0) == 0
+    same = is_zero(sp.expand_log(gain, force=True) * eps * (s - 1) - excess)
+    convex = is_zero(sp.diff(excess, eps, 2) - s / 4) and excess.subs(eps, 0) == 0
     with ctx.workprec(96):
         low = arb(PURE_WINS[1])
         high = low + arb("1e-5")
@@ -837,10 +831,10 @@ def _rounding() -> dict[str, bool]:
     # (sum K v)_+ <= sum K v_+ for v of two signs, p and -q, the larger one written as a sum.
     parts = [sp.Max(a, 0) + sp.Max(-b, 0) - sp.Max(a - b, 0) for a, b in ((q + p, q), (p, p + q))]
     return {
-        "|x| for x >= 0": _is_zero((1 - f) * k + f * (k + 1) - (k + f)),
-        "|x| for x < 0": _is_zero((1 - f) * (k + 1) + f * k - (k + 1 - f)),
-        "x^2": _is_zero(spread - f * (1 - f))
-        and _is_zero(sp.Rational(1, 4) - f * (1 - f) - (f - sp.Rational(1, 2)) ** 2),
+        "|x| for x >= 0": is_zero((1 - f) * k + f * (k + 1) - (k + f)),
+        "|x| for x < 0": is_zero((1 - f) * (k + 1) + f * k - (k + 1 - f)),
+        "x^2": is_zero(spread - f * (1 - f))
+        and is_zero(sp.Rational(1, 4) - f * (1 - f) - (f - sp.Rational(1, 2)) ** 2),
         "commutes": sp.floor(x + whole) - sp.floor(x) == whole,
         "positive parts": all(part.is_nonnegative for part in parts),
     }
@@ -1019,11 +1013,11 @@ def _gaussian_identities() -> bool:
     scaled = sp.diff(value.subs(sigma, y / eps), eps) * sp.exp(-eps) - k
     slope = sp.diff(k, eps) + eps * phi(far) / (4 * y**3)
     ends = sp.limit(k.subs(y, 1), eps, sp.oo) == 0
-    same = _is_zero(near**2 / 2 + eps - far**2 / 2)  # phi(near) = E phi(far)
+    same = is_zero(near**2 / 2 + eps - far**2 / 2)  # phi(near) = E phi(far)
 
     def vanishes(x: Any) -> bool:
         flat = x.replace(lambda part: isinstance(part, sp.exp), lambda part: sp.exp(sp.expand(part.args[0])))
-        return bool(sp.simplify(sp.powsimp(sp.expand(flat))) == 0)
+        return is_zero(sp.powsimp(sp.expand(flat)))
 
     return bool(same and ends and all(vanishes(x) for x in (in_sigma, in_eps, scaled, slope)))
 
@@ -1044,7 +1038,7 @@ def _shape_integrals() -> bool:
     inner = sp.integrate(r / (1 + t * r), (r, 0, 1))  # (t - log(1 + t))/t^2
     second = sp.diff(forms.power() * forms.eps**2 * u, u) - 2 * u**2 / (1 + u) * inner.subs(t, u)  # d/du of u^3 shape_2
     start = sp.limit(forms.power() * forms.eps**2 * u, u, 0) == 0
-    return bool(_is_zero(first - forms.amplitude() * forms.eps / u) and _is_zero(second) and start)
+    return bool(is_zero(first - forms.amplitude() * forms.eps / u) and is_zero(second) and start)
 
 
 #: q -> (safe, fails, at): up to delta = safe the truncated Laplacian is better for every eps; at eps = at, delta = fails
@@ -1182,8 +1176,8 @@ def disjoint_ranges() -> Finding:
     x, shift, end = sp.symbols("x d A", positive=True)
     edge = sp.integrate(forms.density(x), (x, end - shift, end)).subs(end, forms.RADIUS)
     stick = forms.hockey_stick(shift).subs(forms.delta, (forms.E - 1) / (2 * forms.u))
-    same = sp.simplify(edge - stick.subs(forms.E, sp.exp(forms.eps))) == 0
-    whole = sp.simplify(forms.hockey_stick(sp.Integer(1)) - forms.delta) == 0
+    same = is_zero(edge - stick.subs(forms.E, sp.exp(forms.eps)))
+    whole = is_zero(forms.hockey_stick(sp.Integer(1)) - forms.delta)
     numbers = {"mass of the outputs that a shift by d Delta excludes": str(forms.hockey_stick(shift))}
     if not (same and whole):
         return Finding.unsettled(
@@ -1237,32 +1231,32 @@ def _cut_staircase_identities() -> bool:
     eps = forms.eps
     g, b = 1 / (1 + s), s**-2
     mass = g + b * (1 - g)
-    node = _is_zero(1 - (1 - b) * g / mass - 1 / s)
+    node = is_zero(1 - (1 - b) * g / mass - 1 / s)
     first, second = (
         sp.simplify((sp.integrate(x**q, (x, 0, g)) + b * sp.integrate(x**q, (x, g, 1))) / mass) for q in (1, 2)
     )
-    moments = _is_zero(first - 1 / (1 + s)) and _is_zero(second - (s + 3) / (3 * (1 + s) ** 2))
+    moments = is_zero(first - 1 / (1 + s)) and is_zero(second - (s + 3) / (3 * (1 + s) ** 2))
     smooth = [sp.integrate(x**q * sp.exp(-eps * x), (x, 0, 1)) * eps / (1 - sp.exp(-eps)) for q in (1, 2)]
     # First moment: 1/eps - 1/(E - 1) - 1/(1 + s) = 1/eps - 1/(2 sinh(eps/2)) > 0, as sinh t > t.
     at = {s: sp.exp(eps / 2)}
-    gain = _is_zero((smooth[0] - first.subs(at) - 1 / eps + additive.staircase(1)).rewrite(sp.exp))
+    gain = is_zero((smooth[0] - first.subs(at) - 1 / eps + additive.staircase(1)).rewrite(sp.exp))
     # Second: 3 eps^2 (s^2 - 1)(s + 1) times the difference, with eps = 2t, is sum_k c_k t^k/k!, all c_k >= 0.
     t = sp.Symbol("t", positive=True)
     scaled = 3 * eps**2 * (s**2 - 1) * (s + 1)
     flat = 6 * (s**2 - 1) * (s + 1) - (12 * t**2 + 12 * t) * (s + 1) - 4 * t**2 * (s + 3) * (s - 1)
-    same = _is_zero(((smooth[1] - second) * scaled).subs(s, sp.exp(eps / 2)) - flat.subs(s, sp.exp(t)).subs(t, eps / 2))
+    same = is_zero(((smooth[1] - second) * scaled).subs(s, sp.exp(eps / 2)) - flat.subs(s, sp.exp(t)).subs(t, eps / 2))
     low = sp.series(flat.subs(s, sp.exp(t)), t, 0, 8).removeO()
 
     def coefficient(k: int) -> int:
         return int(6 * 3**k + (6 - k * (k - 1)) * 2**k - 20 * k * (k - 1) - 12 * k - 6)
 
     expected = [0, 0, 0, *(coefficient(k) for k in range(3, 8))]
-    agree = all(_is_zero(low.coeff(t, k) * sp.factorial(k) - c) for k, c in enumerate(expected))
+    agree = all(is_zero(low.coeff(t, k) * sp.factorial(k) - c) for k, c in enumerate(expected))
     # From k = 40 on 6 3^k > 2 k^2 2^k > what is subtracted: (3/2)^k/k^2 rises once (1 + 1/k)^2 < 3/2.
     signs = coefficient(3) == 0 and all(coefficient(k) > 0 for k in range(4, 41)) and 6 * 3**40 > 2 * 40**2 * 2**40
     r = 1 / (1 + forms.u)
-    edge = _is_zero(forms.in_eps_delta((forms.E - 1) * r / (2 * (1 - r))) - forms.delta)
-    whole = _is_zero(forms.lower_bound(1) + (1 / (1 + s)).subs(at) - forms.cut_staircase_amplitude())
+    edge = is_zero(forms.in_eps_delta((forms.E - 1) * r / (2 * (1 - r))) - forms.delta)
+    whole = is_zero(forms.lower_bound(1) + (1 / (1 + s)).subs(at) - forms.cut_staircase_amplitude())
     return bool(node and moments and gain and same and agree and signs and edge and whole)
 
 
@@ -1286,19 +1280,19 @@ def _one_sign_change() -> bool:
     b, g = 1 / s**2, 1 / (1 + s)
     upper = -sp.log(level) / eps - (1 - level) * s / (s**2 - 1)
     lower = -sp.log(level) / eps - (g + (1 / s - level) / (1 / s - b) * (1 - g))
-    bent = all(_is_zero(sp.diff(half, level, 2) - 1 / (eps * level**2)) for half in (upper, lower))
+    bent = all(is_zero(sp.diff(half, level, 2) - 1 / (eps * level**2)) for half in (upper, lower))
     # Numerators of the slopes of D/(1 - l) and D/(l - b).
     above = sp.diff(upper, level) * (1 - level) + upper
     below = sp.diff(lower, level) * (level - b) - lower
-    moves = _is_zero(sp.diff(above, level) - sp.diff(upper, level, 2) * (1 - level))
-    moves = moves and _is_zero(sp.diff(below, level) - sp.diff(lower, level, 2) * (level - b))
-    start = _is_zero(above.subs(level, 1)) and _is_zero(sp.expand_log(below.subs(level, b), force=True))
+    moves = is_zero(sp.diff(above, level) - sp.diff(upper, level, 2) * (1 - level))
+    moves = moves and is_zero(sp.diff(below, level) - sp.diff(lower, level, 2) * (level - b))
+    start = is_zero(above.subs(level, 1)) and is_zero(sp.expand_log(below.subs(level, b), force=True))
     limit = -sp.diff(upper, level).subs(level, 1)  # of D/(1 - l) at l = 1
-    positive = _is_zero((limit - 1 / eps + additive.staircase(1)).rewrite(sp.exp))  # 1/eps - 1/(2 sinh(eps/2))
+    positive = is_zero((limit - 1 / eps + additive.staircase(1)).rewrite(sp.exp))  # 1/eps - 1/(2 sinh(eps/2))
     # sinh t > t: both are 0 at t = 0, and the difference of the slopes is 2 sinh(t/2)^2.
-    sinh = _is_zero((sp.diff(sp.sinh(t) - t, t) - 2 * sp.sinh(t / 2) ** 2).rewrite(sp.exp))
-    ends = _is_zero(sp.expand_log(lower.subs(level, b), force=True)) and upper.subs(level, 1) == 0
-    meet = _is_zero(sp.expand_log((upper - lower).subs(level, 1 / s), force=True))
+    sinh = is_zero((sp.diff(sp.sinh(t) - t, t) - 2 * sp.sinh(t / 2) ** 2).rewrite(sp.exp))
+    ends = is_zero(sp.expand_log(lower.subs(level, b), force=True)) and upper.subs(level, 1) == 0
+    meet = is_zero(sp.expand_log((upper - lower).subs(level, 1 / s), force=True))
     return bool(bent and moves and start and positive and sinh and ends and meet)
 
 
@@ -1522,7 +1516,7 @@ def tent() -> Finding:
 
     bound, constant = _tent_dual()
     numbers = {"bound": str(bound), "published lower bound as eps -> 0": "1/(4 delta) - 1/2"}
-    right = _is_zero(bound - 1 / (4 * sp.Symbol("delta", positive=True)))
+    right = is_zero(bound - 1 / (4 * sp.Symbol("delta", positive=True)))
     if not (constant and right):
         return Finding.unsettled("the tent does not sum to m^2 over every residue class", numbers)
     return Finding(

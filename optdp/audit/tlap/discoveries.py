@@ -16,7 +16,7 @@ from typing import Any
 from flint import arb, ctx
 
 from optdp.audit import ranges
-from optdp.audit.claim import Argument, Finding, Proof, Verdict, discovery, near
+from optdp.audit.claim import Argument, Finding, Proof, Verdict, discovery, is_zero, near
 from optdp.certificates.half_lines import variance_share
 from optdp.design.additive import solve_additive
 from optdp.exact import enclosures
@@ -67,14 +67,14 @@ def _variance_identities() -> bool:
     m = sp.Symbol("m", positive=True, integer=True)
     phi = sp.exp(-(a**2) / 2) / sp.sqrt(2 * sp.pi)
     tail = sp.erfc(a / sp.sqrt(2)) / 2
-    convex = sp.simplify(sp.diff(tail, a, 2) - a * phi) == 0  # Q'' = a phi >= 0 for a >= 0
+    convex = is_zero(sp.diff(tail, a, 2) - a * phi)  # Q'' = a phi >= 0 for a >= 0
     total = sp.integrate(4 * y * tail.subs(a, mu * y), (y, 0, sp.oo))
     area = sp.integrate((sp.Rational(1, 2) - x) * sp.sin(2 * sp.pi * m * x), (x, 0, sp.Rational(1, 2)))
     # The sine transform of y phi(mu y), for Poisson's formula.
     wave = sp.integrate(2 * y * phi.subs(a, mu * y) * sp.sin(2 * sp.pi * m * y), (y, 0, sp.oo))
     expected = 2 * sp.pi * m / mu**3 * sp.exp(-2 * sp.pi**2 * m**2 / mu**2)
-    symbols = convex and sp.simplify(total - 1 / mu**2) == 0 and sp.simplify(area - 1 / (4 * sp.pi * m)) == 0
-    symbols = symbols and sp.simplify(wave - expected) == 0
+    symbols = convex and is_zero(total - 1 / mu**2) and is_zero(area - 1 / (4 * sp.pi * m))
+    symbols = symbols and is_zero(wave - expected)
     with ctx.workprec(200):
         same = all(_slope_series(arb(u), arb(v)) for u in ("0.7", "2", "5") for v in ("0.1", "0.25", "0.4"))
     return bool(symbols and same)
@@ -163,12 +163,10 @@ def least_amplitude() -> Finding:
         kept = kept and near
     # Peano's kernel of the midpoint rule on a cell of width h is at most h^2/8, and Q'' integrates to phi(0).
     h, t, x = sp.symbols("h t x", positive=True)
-    kernel = sp.simplify(sp.integrate(t, (t, 0, h / 2)) - h**2 / 8) == 0
+    kernel = is_zero(sp.integrate(t, (t, 0, h / 2)) - h**2 / 8)
     phi = sp.exp(-(x**2) / 2) / sp.sqrt(2 * sp.pi)
-    identities = kernel and sp.simplify(sp.integrate(x * phi, (x, 0, sp.oo)) - phi.subs(x, 0)) == 0
-    identities = (
-        identities and sp.simplify(sp.integrate(sp.erfc(x / sp.sqrt(2)) / 2, (x, 0, sp.oo)) - phi.subs(x, 0)) == 0
-    )
+    identities = kernel and is_zero(sp.integrate(x * phi, (x, 0, sp.oo)) - phi.subs(x, 0))
+    identities = identities and is_zero(sp.integrate(sp.erfc(x / sp.sqrt(2)) / 2, (x, 0, sp.oo)) - phi.subs(x, 0))
     near_best: Any = bracket(3.0, "abs").mechanism
     weights, n = near_best.weights, near_best.n
     peak = bool(weights[n] > 2 * min(weights[1:n]) and weights[n] > weights[n + 1])
