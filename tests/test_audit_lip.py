@@ -61,12 +61,6 @@ def joint_of(kernel, prior):
     return [[p * row[y] for p, row in zip(prior, kernel, strict=True)] for y in range(len(kernel[0]))]
 
 
-@pytest.mark.parametrize("id", [f"D-LIP-{k}" for k in range(1, 8)])
-def test_discoveries(id):
-    (row,) = optdp.discoveries(id).rows
-    assert row.finding.verdict is Verdict.VERIFIED and row.finding.note and row.finding.range and row.finding.numbers
-
-
 def test_a_discovery_notices_a_claim_that_fails(monkeypatch):
     monkeypatch.setattr(lip, "implies_information", lambda: Finding.unsettled("it failed"))
     assert lip_discoveries.least_information().verdict is Verdict.UNSETTLED

@@ -77,6 +77,16 @@ def test_every_claim_is_decided_as_it_is_known_to_be(paper):
 
 
 @pytest.mark.parametrize("paper", PAPERS)
+def test_every_discovery_is_proven(paper):
+    report = decided(paper)[1]
+    assert report.rows and report.settled
+    for row in report.rows:
+        assert (
+            row.finding.verdict is Verdict.VERIFIED and row.finding.note and row.finding.range and row.finding.numbers
+        ), row.id
+
+
+@pytest.mark.parametrize("paper", PAPERS)
 def test_numbers_in_prose_are_computed(paper):
     rows = [row for report in decided(paper) for row in report.rows]
     assert {row.id: missing for row in rows if (missing := stray(row))} == {}

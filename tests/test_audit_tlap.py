@@ -26,11 +26,6 @@ VERDICTS = {
 }  # fmt: skip
 
 
-def test_discoveries_are_proven_again():
-    report = optdp.discoveries([f"D-TLAP-{k}" for k in range(1, 7)])
-    assert all(row.finding.verdict is VERIFIED for row in report.rows)
-
-
 # --- the mechanism, by numerical integration -------------------------------------------------------------------
 
 

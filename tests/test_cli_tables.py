@@ -49,6 +49,11 @@ def mechanism():
     return optdp.solve_piecewise(1.0, domain=(0, 100)).mechanism
 
 
+@pytest.fixture(scope="module")
+def survey():
+    return optdp.plan({"age": optdp.Number(0, 100), "note": optdp.Category("ab", other="category")}, 1.0)
+
+
 # --- what is refused, with its row
 
 
@@ -105,13 +110,12 @@ def test_what_is_not_strictly_a_table_is_refused_with_its_row(capsys, here, name
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_plans_read_files_as_strictly(capsys, here, name):
+def test_plans_read_files_as_strictly(capsys, here, survey, name):
     """There were tracebacks at quotes and long fields, rows that a line break made, and names and bytes of private files."""
     content, words = REFUSED[name]
     if name in ("no such column", "no header"):
         words = "a column (number 1 of 2) that the plan does not know"
     (here / "in.csv").write_bytes(content)
-    survey = optdp.plan({"age": optdp.Number(0, 100), "note": optdp.Category("ab", other="category")}, 1.0)
     survey.save(here / "plan.json")
     for line in (["randomize", "--plan", "plan.json", "in.csv", "out.csv"],
                  ["client", "--plan", "plan.json", "--vectors", "in.csv", "--out", "out.jsonl"],

@@ -191,10 +191,10 @@ def counted(function):
 
 def test_mutated_files():
     """A small soak: every kind of forgery, for every solution."""
-    tally = soak_files.soak(250, 12345)
+    tally = soak_files.soak(120, 12345)
     assert not any(tally.counts[kind] for kind in soak_files.BAD), tally.problems
-    assert tally.counts["files"] == 250 and tally.counts["refused"] > 60 and tally.counts["not verified"] > 10
-    assert tally.counts["accepted, judged on both sides"] > 20 and tally.counts["helped by claims that are proven"] > 20
+    assert tally.counts["files"] == 120 and tally.counts["refused"] > 30 and tally.counts["not verified"] > 5
+    assert tally.counts["accepted, judged on both sides"] > 10 and tally.counts["helped by claims that are proven"] > 10
 
 
 def test_the_soak_notices_what_is_wrong():

@@ -505,7 +505,7 @@ def test_averages_under_densities_that_jump(breaks):
     assert points.lower_bound - apart <= found.value and found.lower_bound <= points.value + apart
 
 
-@pytest.mark.parametrize("loss", ["abs", "squared"])
+@pytest.mark.parametrize("loss", [pytest.param("abs", marks=pytest.mark.soak), "squared"])
 @pytest.mark.parametrize(
     ("low", "high"),
     [

@@ -255,7 +255,6 @@ def test_profiles_of_other_notions():
 
 def test_discoveries_are_decided_by_their_checks(monkeypatch):
     ids = [f"D-TLAP-{k}" for k in range(7, 11)]
-    assert all(row.finding.verdict is Verdict.VERIFIED for row in optdp.discoveries(ids, progress=False).rows)
     monkeypatch.setattr(tlap, "variance_share", lambda mu: arb(1.2))
     monkeypatch.setattr(tlap, "half_lines", lambda mu, q: arb(9))
     monkeypatch.setattr(tlap, "staircase_share", lambda mu: arb("1.01"))

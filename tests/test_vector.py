@@ -335,7 +335,7 @@ def test_the_sign_of_the_direction_in_the_ball_is_exact():
 # --- the ball
 
 
-@pytest.mark.parametrize("d", [30, 100, 10**4])
+@pytest.mark.parametrize("d", [30, 10**4])
 @pytest.mark.parametrize("eps", [0.1, 1.0, 10.0])
 def test_the_ball_lies_between_the_sphere_and_one_more(d, eps):
     sphere, ball = optdp.solve_vector(eps, d), optdp.solve_vector(eps, d, inputs="ball")
@@ -801,7 +801,15 @@ def test_brackets_of_the_cube(d, eps):
         assert other.worst_case_loss("squared") >= best.lower_bound, name
 
 
-@pytest.mark.parametrize("d, eps", [(2, 5.0), (3, 8.0), pytest.param(10, 30.0, marks=pytest.mark.soak), (100, 8.0)])
+@pytest.mark.parametrize(
+    "d, eps",
+    [
+        (2, 5.0),
+        pytest.param(3, 8.0, marks=pytest.mark.soak),
+        pytest.param(10, 30.0, marks=pytest.mark.soak),
+        (100, 8.0),
+    ],
+)
 def test_the_balls_in_and_around_a_cube(d, eps):
     """The unit ball bounds the cube from below, and the one of radius sqrt(d) from above, where both say more than vertices."""
     best, ball = optdp.solve_vector(eps, d, norm="linf"), optdp.solve_vector(eps, d, inputs="ball", rtol=1e-2)

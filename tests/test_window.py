@@ -46,7 +46,7 @@ def moments(mechanism: VaryingWindow, x: float) -> np.ndarray:
 @pytest.mark.parametrize("domain", [(-1.0, 1.0), (2.0, 5.0)])
 def test_density_and_atoms_have_mass_one_the_mean_and_the_variance(eps, domain):
     mechanism = VaryingWindow(eps, optdp.Interval(*domain))
-    for share in (0.0, 0.13, 0.5, 0.8, 1.0):
+    for share in (0.0, 0.13, 0.8):
         x = domain[0] + share * (domain[1] - domain[0])
         mass, mean, second = moments(mechanism, x)
         assert mass == pytest.approx(1, rel=1e-4)

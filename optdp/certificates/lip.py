@@ -66,9 +66,8 @@ class LIPCertificate(Certificate):
 
     def __post_init__(self) -> None:
         require.choice("method", self.method, get_args(Method))
-        nu = tuple(require.real(f"nu[{i}]", n) for i, n in enumerate(self.nu))
-        pairs = enumerate(self.knots)
-        knots = tuple((require.real(f"knots[{i}]", t), require.real(f"knots[{i}]", v)) for i, (t, v) in pairs)
+        nu = tuple(require.real("nu", n) for n in self.nu)
+        knots = tuple((require.real("knots", t), require.real("knots", v)) for t, v in self.knots)
         if any(a > b for (a, _), (b, _) in pairwise(knots)):
             raise ValueError("knots are not allowed: they must be in increasing order")
         if bool(nu) == (self.method == "simplex") or bool(knots) != (self.method in ("knots", "chord")):

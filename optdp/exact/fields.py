@@ -57,6 +57,8 @@ class Within:
     open_high: bool = False
 
 
+#: Floats in files are no larger.
+MOST = 1.7e308
 #: Metadata of a dataclass field that is written only where it differs from its default, and of one that is not written
 #: (a string in place of False: the name by which it is).
 OPTIONAL, UNSAVED = {"optional": True}, {"saved": False}
@@ -90,7 +92,7 @@ class Fields:
         return self._real(name, self._get(name), low, high)
 
     def _real(self, name: str, value: Any, low: float, high: float) -> float:
-        sound = isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= 1.7e308
+        sound = isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= MOST
         if not sound or not low <= value <= high:
             bounds = "" if math.isinf(low) and math.isinf(high) else f" in [{low:g}, {high:g}]"
             raise self._refuse(name, value, "a finite number" + bounds)
@@ -157,12 +159,17 @@ class Fields:
         self, name: str, low: float = -math.inf, high: float = math.inf, *, least: int = 0, most: int = LONGEST
     ) -> tuple[float, ...]:
         """A list of finite floats in [low, high]."""
-        return tuple(self._real(f"{name}[{i}]", v, low, high) for i, v in enumerate(self.entries(name, least, most)))
+        values, bottom, top = self.entries(name, least, most), max(low, -MOST), min(high, MOST)
+        if all(type(v) is float and bottom <= v <= top for v in values):  # names of entries are for errors
+            return tuple(values)
+        return tuple(self._real(f"{name}[{i}]", v, low, high) for i, v in enumerate(values))
 
     def integers(self, name: str, low: int, high: int, *, least: int = 0, most: int = LONGEST) -> tuple[int, ...]:
         """A list of integers in [low, high]."""
-        where = f"{self.where}.{name}"
-        return tuple(_integer(v, low, high, f"{where}[{i}]") for i, v in enumerate(self.entries(name, least, most)))
+        values, where = self.entries(name, least, most), f"{self.where}.{name}"
+        if all(type(v) is int and low <= v <= high for v in values):
+            return tuple(values)
+        return tuple(_integer(v, low, high, f"{where}[{i}]") for i, v in enumerate(values))
 
     def labels(self, name: str, *, least: int = 0, most: int = LONGEST) -> tuple[Any, ...]:
         """A list of strings and numbers."""

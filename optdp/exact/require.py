@@ -27,6 +27,8 @@ def real(
     **Raises** TypeError if it is not a real number (bool and str are not), ValueError if it is NaN,
     infinite or out of range.
     """
+    if type(value) is float and low < value < high:  # at once: files have lists of many
+        return value + 0.0
     allowed = f"{name} must be a finite number"
     if not (math.isinf(low) and math.isinf(high)):
         left = "(" if open_low or math.isinf(low) else "["
@@ -50,6 +52,8 @@ def integer(name: str, value: object, *, low: int, high: int | None = None) -> i
 
     **Raises** TypeError if it is not an integer (2.0 and True are not), ValueError if out of range.
     """
+    if type(value) is int and low <= value and (high is None or value <= high):
+        return value
     allowed = f"{name} must be an integer >= {low}" + ("" if high is None else f" and <= {high}")
     if isinstance(value, bool) or not isinstance(value, numbers.Integral):
         raise TypeError(f"{name} = {value!r} is not allowed: {allowed}")

@@ -46,7 +46,7 @@ class Aggregate(Tagged, root=True):
             allowed = "a sum needs values, a histogram has none"
             raise ValueError(f"values = {self.values!r} is not allowed for a {self.kind}: {allowed}")
         if self.values is not None:
-            values = tuple(require.real(f"values[{i}]", value) for i, value in enumerate(self.values))
+            values = tuple(require.real("values", value) for value in self.values)
             object.__setattr__(self, "values", values)
 
     @property
