@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bisect
 import copy
 import itertools
 import json
@@ -10,14 +11,16 @@ import pickle
 import time
 from dataclasses import replace
 from fractions import Fraction
+from unittest import mock
 
 import numpy as np
 import pytest
 import sympy as sp
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 import optdp
+from optdp import mechanisms
 from optdp.audit.tlap import forms as tlap
 from optdp.certificates.additive import AdditiveCertificate, Multiplier, geng_viswanath, lattice_costs
 from optdp.certificates.base import Certificate, Refusal
@@ -25,7 +28,7 @@ from optdp.certificates.staircase import StaircaseCertificate
 from optdp.closed_forms import additive as forms
 from optdp.design.additive import private_finite
 from optdp.design.additive_lattice import private_geometric
-from optdp.exact import enclosures, work
+from optdp.exact import enclosures, polynomial, work
 from optdp.exact.fields import FieldError
 from optdp.mechanisms.additive import AdditiveMechanism
 from optdp.mechanisms.baselines import applicable
@@ -597,6 +600,95 @@ def test_losses_known_through_their_integrals():
     line, huber = optdp.Pieces((0,), ((0, 1),)), optdp.Huber(1.0)
     assert unbounded.noise_loss(line) == pytest.approx(unbounded.noise_loss("abs"), rel=1e-14)
     assert unbounded.noise_loss("abs") - 0.5 < unbounded.noise_loss(huber) < unbounded.noise_loss("abs")
+
+
+@st.composite
+def losses_in_pieces(draw):
+    """Nondecreasing pieces, with jumps or without, some breaks where cells meet or almost there, some far out."""
+    places = st.one_of(
+        st.builds(
+            lambda k, off: Fraction(k, 8) + Fraction(off, 2**39),
+            st.integers(1, 60),
+            st.sampled_from([0, 0, 1, -1, 16, -16]),
+        ),
+        st.fractions(Fraction(1, 100), 40, max_denominator=10**4),
+    )
+    breaks = [Fraction(0), *sorted(draw(st.sets(places, max_size=4)))]
+    rows, level = [], Fraction(0)
+    for start, end in itertools.zip_longest(breaks, breaks[1:]):
+        rise = draw(st.lists(st.integers(0, 3), min_size=4, max_size=4))  # about the break, all derivatives >= 0
+        rise[0] += level
+        rows.append(tuple(polynomial.moved(rise, -start)))
+        level = sum(c * (end - start) ** k for k, c in enumerate(rise)) if end else level
+    return optdp.Pieces(breaks, rows)
+
+
+@st.composite
+def noises(draw):
+    """Weights in any order, in bins or not, with an atom and a tail or without, on the line or the integers."""
+    discrete, n = draw(st.sampled_from([False, False, True])), draw(st.integers(1, 4))
+    weights = tuple(draw(st.lists(st.integers(0, 9), min_size=1, max_size=15)))
+    tail = tuple(draw(st.lists(st.integers(0, 9), min_size=n, max_size=n))) if draw(st.booleans()) else ()
+    decay = draw(st.sampled_from([0, 2**58, 2**60, 3 * 2**60]))
+    atom, bins = (0, False) if discrete else (draw(st.integers(0, 5)), draw(st.booleans()))
+    domain, sensitivity = (optdp.Integers(), n) if discrete else (LINE, draw(st.sampled_from([1.0, 0.3, 7.0])))
+    assume(atom + sum(weights) + sum(tail))
+    return AdditiveMechanism(domain, sensitivity, n, weights, atom, tail, decay, bins=bins)
+
+
+def check_cell_by_cell(noise, loss, sent):
+    """What is told against the plain sum over cells, each moved inwards and outwards, exactly."""
+    h, b = noise.step, Fraction(noise.decay, 2**62)
+    share = Fraction(1 if sent and not noise.discrete else 0, 2**40)
+
+    def between(low, high):
+        """The integral of the loss from `low` to `high`."""
+        ends = [low, *(x for x in loss.breaks if low < x < high), high]
+        rows = (loss.coefficients[bisect.bisect_right(loss.breaks, x) - 1] for x in ends)
+        parts = zip(rows, itertools.pairwise(ends), strict=False)
+        return sum(c * (y ** (k + 1) - x ** (k + 1)) / (k + 1) for row, (x, y) in parts for k, c in enumerate(row))
+
+    def cost(a):
+        if noise.discrete:
+            return [loss.exact(Fraction(a))] * 2
+        middle = a + Fraction(noise.bins, 2)
+        ends = [(middle - Fraction(1, 2)) * h if middle else Fraction(0), (middle + Fraction(1, 2)) * h]
+        moves = [side * (a + 4) * h * share for side in (-1, 1)]
+        return [between(*(max(end + move, Fraction(0)) for end in ends)) / (ends[1] - ends[0]) for move in moves]
+
+    periods = (200 if b > Fraction(1, 2) else 40) if noise.tail else 0
+    masses = [2 * w for w in noise.weights]
+    masses[0] //= 1 if noise.bins else 2
+    masses += [2 * t * (1 - b) * b**k for k in range(periods) for t in noise.tail]
+    exact = [noise.atom * loss.exact(x) for x in (Fraction(0), 3 * share * h)]
+    for a, mass in enumerate(masses):
+        if mass:
+            exact = [total + mass * value for total, value in zip(exact, cost(a), strict=True)]
+    least, most = (float(total / noise.total) for total in exact)
+    low, high = noise.enclose_loss(loss, sent=sent)
+    near = 1e-6 * (most - least)  # radii of balls have few digits
+    assert least - 2 * math.ulp(least) - near <= low <= least + math.ulp(least)
+    assert most - math.ulp(most) <= high <= most + 2 * math.ulp(most) + near
+    # Where no cell is looked at alone, those around a break together have a wider bracket.
+    with mock.patch.object(mechanisms.additive, "FEW", 0):
+        wide = noise.enclose_loss(loss, sent=sent)
+    assert wide[0] <= low and high <= wide[1]
+
+
+@settings(max_examples=150)
+@given(noises(), losses_in_pieces(), st.booleans())
+def test_losses_in_pieces_cell_by_cell(noise, loss, sent):
+    """Sums of powers of the cells' numbers are as good as the cells one by one."""
+    check_cell_by_cell(noise, loss, sent)
+
+
+@pytest.mark.parametrize("bins", [False, True])
+def test_jumps_where_cells_meet(bins):
+    """Also where only what is sent may be on the other side of the jump."""
+    noise = AdditiveMechanism(LINE, 1.0, 1, (3, 2, 4, 1, 2, 5), bins=bins)
+    for a, off in itertools.product((0, 2, 4), range(-24, 25, 3)):
+        place = a + Fraction(1 + bins, 2) + Fraction(off, 2**41)
+        check_cell_by_cell(noise, optdp.Pieces((0, place), ((0,), (1,))), True)
 
 
 # --- the program ------------------------------------------------------------------------------------------------

@@ -15,6 +15,7 @@ lattice noises, and hockey-stick divergences (hence profiles and Gaussian DP), K
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cache, cached_property
@@ -36,6 +37,7 @@ from optdp.exact import (
     as_rng,
     enclosures,
     in_blocks,
+    polynomial,
     require,
     show,
     work,
@@ -72,6 +74,8 @@ GRID = 40
 SLOWEST = LIMB - (LIMB >> 16)
 #: Binary places of a quantile within a cell of the tail.
 PLACES = 100
+#: Cells around a break that are looked at one by one.
+FEW = 64
 #: Cells from which on grid points are counted in Python's integers.
 FAR = 2**21
 
@@ -492,7 +496,7 @@ class AdditiveMechanism(StairNoise):
             if law.exponent in (1, 2):
                 value = enclosures.ball(self._moment(int(law.exponent)))
             else:
-                value = self._integrated_value(law, 2.0**-GRID if moved and not norm else 0.0)
+                value = self._integrated_value(law, Fraction(1 if moved and not norm else 0, 2**GRID))
             if moved and norm:
                 value = self._as_sent(value, law.exponent)
             return max(0.0, enclosures.round_down(value)), enclosures.round_up(value)
@@ -584,80 +588,135 @@ class AdditiveMechanism(StairNoise):
         scale = float(law.integral(np.asarray(self.noise_radius()))) / float(self.step) * 1e-15
         return below * (1 - 1e-12) - scale + zero, above * (1 + 1e-12) + scale + zero
 
-    def _integrated_value(self, law: Any, share: float) -> arb:
+    def _integrated_value(self, law: Any, share: Fraction) -> arb:
         """For a loss known through its integral I, which is nondecreasing: E L(|Z + D|) for any |D| <= share (|Z| + 3 h)."""
-        with ctx.workprec(2 * enclosures.PRECISION):
-            h, size, middle = enclosures.ball(self.step), len(self.weights), enclosures.ball(self._middle)
+        cost, loose = self._costs(law, share)
+        total = self._in_pieces(law, share, cost) if law.polynomials else self._one_by_one(law.exponent or 0.0, cost)
+        return (total + loose * self.atom) / self.total
 
-            integral = law.integral_ball
+    def _costs(self, law: Any, share: Fraction) -> tuple[Callable[[int], arb], arb]:
+        """The means of L(|Z + D|) over the cells at distance a, for any |D| <= share (|Z| + 3 h), and what the atom costs."""
+        h, middle, integral = enclosures.ball(self.step), enclosures.ball(self._middle), law.integral_ball
 
-            @cache
-            def up_to(twice: int) -> tuple[arb, arb]:
-                """The place `twice / 2` and the integral up to there: where one cell ends and the next begins."""
-                place = (arb(twice) / 2 + middle) * h
-                return place, integral(place)
+        @cache
+        def up_to(twice: int) -> tuple[arb, arb]:
+            """The place `twice / 2` and the integral up to there: where one cell ends and the next begins."""
+            place = (arb(twice) / 2 + middle) * h
+            return place, integral(place)
 
-            def mean(a: int) -> arb:
-                """Of L over cell a, or its right half where it is around 0, and over both moved inwards and outwards."""
-                ends = (2 * a - 1 if a or self.bins else 0, 2 * a + 1)
-                if not share:
-                    (low, below), (high, above) = map(up_to, ends)
-                    return (above - below) / (high - low)
-                low, high = ((arb(twice) / 2 + middle) * h for twice in ends)
-                move = (a + 4) * h * share
-                near, far = (high - move).max(arb(0)), (low - move).max(arb(0))
-                inner, outer = integral(near) - integral(far), integral(high + move) - integral(low + move)
-                return inner.union(outer) / (high - low)
+        def mean(a: int) -> arb:
+            """Of L over cell a, or its right half where it is around 0, and over both moved inwards and outwards."""
+            ends = (2 * a - 1 if a or self.bins else 0, 2 * a + 1)
+            if not share:
+                (low, below), (high, above) = map(up_to, ends)
+                return (above - below) / (high - low)
+            low, high = ((arb(twice) / 2 + middle) * h for twice in ends)
+            move = (a + 4) * h * enclosures.ball(share)
+            near, far = (high - move).max(arb(0)), (low - move).max(arb(0))
+            inner, outer = integral(near) - integral(far), integral(high + move) - integral(low + move)
+            return inner.union(outer) / (high - low)
 
-            def at(a: int) -> arb:
-                """L(a h), and what a move outwards to 3 h share more may cost."""
-                places = (a * self.step, (a + 3 * Fraction(share)) * self.step)
-                if law.exponent is None:
-                    low, high = (enclosures.ball(law.exact(place)) for place in places)
-                else:
-                    q = enclosures.ball(law.exponent)
-                    low, high = (enclosures.ball(place) ** q if place else arb(0) for place in places)
-                return low.union(high)
+        def at(a: int) -> arb:
+            """L(a h), and what a move outwards to 3 h share more may cost."""
+            places = (a * self.step, (a + 3 * share) * self.step)
+            if law.exponent is None:
+                low, high = (enclosures.ball(law.exact(place)) for place in places)
+            else:
+                q = enclosures.ball(law.exponent)
+                low, high = (enclosures.ball(place) ** q if place else arb(0) for place in places)
+            return low.union(high)
 
-            cost = at if self.discrete else mean
-            work.count(60.0 * len(self.weights))
-            total = sum(
-                (
-                    cost(a) * w * times
-                    for a, (w, times) in enumerate(zip(self.weights, self._twice.tolist(), strict=True))
-                ),
-                arb(0),
-            )
-            if (
-                self.tail
-                and law.bounded
-                and (size - Fraction(1, 2) - (size + 4) * Fraction(share)) * self.step > law.polynomials[0][-1]
-            ):
-                total += 2 * sum(self.tail) * at(size)  # all of it costs the same
-            elif self.tail:
-                (factor, order), b, n, periods = law.growth, enclosures.ball(self._b), self.n, 8
-                q, unit = enclosures.ball(order), (2 * h).max(arb(1)) if law.exponent is None else h
-                # Terms (K + kn + n)^q b^k fall at least by rho once k >= periods; extend until the rest is negligible.
-                while True:
-                    edge = size + periods * n + n
-                    rho = b * (arb(edge + n) / edge) ** q
-                    if rho < (1 + b) / 2 and float((arb(edge) ** q * b**periods).upper()) < 1e-25:
-                        break
-                    periods *= 2
-                work.count(60.0 * len(self.tail) * periods)
-                for r, t in enumerate(self.tail, size):
-                    total += 2 * t * (1 - b) * sum((b**k * cost(r + k * n) for k in range(periods)), arb(0))
-                rest = (
-                    2
-                    * sum(self.tail)
-                    * (1 - b)
-                    * b**periods
-                    * enclosures.ball(factor)
-                    * (unit * (edge + 1)) ** q
-                    / (1 - rho)
-                )
-                total += rest * arb(0.5, 0.5)
-            return (total + (at(0) * self.atom if self.atom else 0)) / self.total
+        return at if self.discrete else mean, at(0) if self.atom else arb(0)
+
+    def _one_by_one(self, exponent: float, cost: Callable[[int], arb]) -> arb:
+        """The sum of weights times costs, cell by cell, for a loss of at most |z|^exponent."""
+        work.count(60.0 * len(self.weights))
+        counts = self._twice.tolist()
+        total = sum(
+            (cost(a) * w * times for a, (w, times) in enumerate(zip(self.weights, counts, strict=True))), arb(0)
+        )
+        if not self.tail:
+            return total
+        h, q, b = enclosures.ball(self.step), enclosures.ball(exponent), enclosures.ball(self._b)
+        size, n, periods = len(self.weights), self.n, 8
+        # Terms (K + kn + n)^q b^k fall at least by rho once k >= periods; extend until the rest is negligible.
+        while True:
+            edge = size + periods * n + n
+            rho = b * (arb(edge + n) / edge) ** q
+            if rho < (1 + b) / 2 and float((arb(edge) ** q * b**periods).upper()) < 1e-25:
+                break
+            periods *= 2
+        work.count(60.0 * len(self.tail) * periods)
+        for r, t in enumerate(self.tail, size):
+            total += 2 * t * (1 - b) * sum((b**k * cost(r + k * n) for k in range(periods)), arb(0))
+        rest = 2 * sum(self.tail) * (1 - b) * b**periods * (h * (edge + 1)) ** q / (1 - rho)
+        return total + rest * arb(0.5, 0.5)
+
+    def _in_pieces(self, law: Any, share: Fraction, cost: Callable[[int], arb]) -> arb:
+        """The same for a loss in polynomial pieces, for any |D| <= share (|Z| + 3 h).
+
+        Where a cell, and what it may be moved by, lies within one piece, the mean of L over it is a polynomial in its number:
+        such cells together ask for sums of powers of their numbers alone. Those around a break are taken one by one.
+        """
+        h, half, total, done = self.step, Fraction(0 if self.discrete else 1, 2), arb(0), 0
+        breaks, rows = law.polynomials
+        for row, start, end in zip(rows, breaks, (*breaks[1:], None), strict=True):
+            # Cells first <= a < last, moved inwards or outwards, are within the piece; cell 0 may be two halves around 0.
+            first = max(done, 1, math.floor((start / h - self._middle + half + 4 * share) / (1 - share)) + 1)
+            last = None if end is None else math.ceil((end / h - self._middle - half - 4 * share) / (1 + share))
+            if last is not None and last <= first:
+                continue
+            far = min(first, done + FEW)
+            total += sum((cost(a) * self._sums(a, a + 1, 1)[0] for a in range(done, far)), arb(0))
+            if far < first:  # so far out that a move crosses many cells: costs do not fall
+                total += cost(far).union(cost(first - 1)) * self._sums(far, first, 1)[0]
+            means = [self._mean(row, first, side * share) for side in ((-1, 1) if share else (0,))]
+            sums = self._sums(first, last, len(means[0]))
+            values = [sum((enclosures.ball(c) * s for c, s in zip(mean, sums, strict=True)), arb(0)) for mean in means]
+            total += values[0].union(values[-1])
+            done = last or 0
+            if done >= len(self.weights) and not self.tail:
+                break
+        return total
+
+    def _mean(self, row: Sequence[Fraction], first: int, share: Fraction) -> list[Fraction]:
+        """Coefficients in v of the mean of a polynomial over cell first + v, moved outwards by share (first + v + 4) h."""
+        h = self.step
+        if self.discrete:
+            return polynomial.moved(row, Fraction(first))
+        start, rise = h * (first + self._middle - Fraction(1, 2) + (first + 4) * share), h * (1 + share)
+        low, high = (polynomial.moved(polynomial.primitive(row), end) for end in (start, start + h))
+        return [(upper - lower) / h * rise**k for k, (lower, upper) in enumerate(zip(low, high, strict=True))]
+
+    def _sums(self, first: int, last: int | None, count: int) -> list[arb]:
+        """Over the cells at distances first <= a < last (None: all beyond): weights times (a - first)^j, for j < `count`."""
+        size = len(self.weights)
+        terms = [2 * w for w in self.weights[first:last]]
+        if terms and not first and not self.bins:
+            terms[0] //= 2
+        sums = _moments(terms, range(len(terms)), count)
+        if self.tail and (last is None or last > size):
+            sums = [s + t for s, t in zip(sums, self._tail_sums(max(first, size), first, count), strict=True)]
+            if last is not None:
+                sums = [s - t for s, t in zip(sums, self._tail_sums(last, first, count), strict=True)]
+        return sums
+
+    def _tail_sums(self, start: int, origin: int, count: int) -> list[arb]:
+        """Over the cells of the tail at distances a >= start: weights times (a - origin)^j, for j < `count`."""
+        n, b, size = self.n, enclosures.ball(self._b), len(self.weights)
+        period, left_out = divmod(start - size, n)  # what is left out of its first period comes in the next
+        later = [r < left_out for r in range(n)]
+        terms = [t * (self.decay if out else LIMB) for t, out in zip(self.tail, later, strict=True)]
+        places = [size + r + (period + out) * n - origin for r, out in enumerate(later)]
+        moments = _moments(terms, places, count)
+        series = [1 / (1 - b)]  # sum_k k^j b^k, by (k + 1)^j = sum_i comb(j, i) k^i
+        for j in range(1, count):
+            series.append(b / (1 - b) * sum((math.comb(j, i) * s for i, s in enumerate(series)), arb(0)))
+        scale = 2 * (1 - b) * b**period / LIMB
+        return [
+            scale * sum((math.comb(j, i) * n**i * series[i] * moments[j - i] for i in range(j + 1)), arb(0))
+            for j in range(count)
+        ]
 
     @cached_property
     def _alias(self) -> Alias:
@@ -718,6 +777,16 @@ class AdditiveMechanism(StairNoise):
         atom = f", atom {below(self.atom_mass, 6)} at 0" if self.atom else ""
         losses = f"E|Z| = {self.noise_loss('abs'):.6g}, sd = {self.noise_loss('squared') ** 0.5:.6g}"
         return f"AdditiveMechanism, {kind} noise for sensitivity {self.sensitivity:g}: {reach}{atom}, {losses}"
+
+
+def _moments(terms: list[int], places: Iterable[int], count: int) -> list[arb]:
+    """The sums of terms times places^j, for j < `count`."""
+    found, at, sums = np.array(terms, dtype=object), np.array(list(places), dtype=object), []
+    work.count(len(terms) * count * (0.3 + 0.02 * count))
+    for _ in range(count):
+        sums.append(arb(int(found.sum())))
+        found = found * at
+    return sums
 
 
 def largest_around(values: list[int], reach: int) -> list[int]:
