@@ -259,3 +259,24 @@ def test_noise_on_the_line_is_never_0_but_in_its_atom(privacy):
     low, high = noise.enclose_loss(optdp.Threshold(0))
     assert low <= exact <= high <= low + 1e-12
     assert noise.enclose(optdp.WorstCase(optdp.Threshold(0)))[0] == pytest.approx(float(exact), rel=1e-8)
+
+
+@pytest.mark.parametrize("discrete", [False, True])
+@pytest.mark.parametrize(
+    "loss", [optdp.Threshold(50), optdp.Pieces((0, 40), ((0,), (0, 1)))], ids=["threshold", "pieces"]
+)
+def test_noise_that_ends_where_errors_begin_to_cost(loss, discrete):
+    """This was refused: losses that are 0 as far as noise reaches have nothing to minimise."""
+    found = optdp.solve_additive(1.0, 0.1, loss, discrete=discrete)
+    assert (found.lower_bound, found.value) == (0, 0) and found.verify() and found.gap == 0
+    drawn = found.mechanism.randomize(np.zeros(10_000), 0)
+    assert np.abs(drawn).max() < 40 and drawn.std() > 0.1
+    assert found.program.model is not None and "closed form" in found.program.solver
+
+
+@pytest.mark.parametrize("privacy", [*APPROXIMATE, *OTHERS], ids=str)
+def test_a_loss_that_never_changes_is_refused(privacy):
+    """Of no noise it says more than of another: under some notions this was nan, under others a program without an answer."""
+    for loss in (optdp.Pieces((0,), ((1,),)), optdp.Pieces((0, 2), (("1/3",), ("1/3",)))):
+        with pytest.raises(ValueError, match="the loss must change with the distance"):
+            optdp.solve_additive(privacy, loss=loss)

@@ -864,3 +864,20 @@ def test_small_bounds_of_high_orders_are_proven(alpha, bound):
     assert squares.verify() and squares.gap <= 0.02
     # The Gaussian that spends as much has the variance alpha/(2 bound), and mean distance sqrt(alpha/(pi bound)).
     assert squares.value <= alpha / (2 * bound) and found.value <= math.sqrt(alpha / (math.pi * bound))
+
+
+@pytest.mark.parametrize("loss", [0, 0.5, 1, 2], ids=str)
+def test_noise_on_integers_for_answers_that_are_to_be_exact(loss):
+    """For a loss that is constant far out noise broke the curve by its tail, and none was found."""
+    privacy = optdp.GDP(0.46, 2.0)
+    found = optdp.solve_additive(privacy, loss=optdp.Threshold(loss), discrete=True)
+    assert found.verify() and found.gap < 0.06 and found.mechanism.satisfies(privacy)
+    drawn = found.mechanism.randomize(np.zeros(50_000), 1)
+    assert np.mean(np.abs(drawn) > loss) == pytest.approx(found.value, abs=0.01)
+
+
+@pytest.mark.parametrize("privacy", [optdp.KL(3.0), optdp.RDP(2, 0.5)], ids=str)
+def test_a_loss_that_noise_hardly_meets_is_refused_in_words(privacy):
+    """This ended in a division by 0."""
+    with pytest.raises(ValueError, match="too small for floats"):
+        optdp.solve_additive(privacy, loss=optdp.Threshold(300), discrete=True)

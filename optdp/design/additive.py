@@ -899,6 +899,8 @@ def design(run: Run, *, n: int | None = None, every_shift: bool = False) -> Solu
     if task.delta > 0:
         task = task.on(task.radius + 4)  # refuses a function that is not convex there
     best = None if n or every_shift or solver or method != "auto" else _one_period(task, run.rtol)
+    if best is None and task.delta > TINY and not task.loss(task.width * (task.radius + 1)):
+        best = _closed_form_bracket(task)  # it ends where errors begin to cost
     near = None if n or (best and best.gap <= run.rtol) else additive_lattice.moved_in(run.problem)
     if near is not None:
         found = _refine(_Task(near, task.deadline, method, solver), run, None, every_shift)
@@ -989,7 +991,8 @@ def _small_lattice(task: _Task) -> LatticeProgram:
     n = int(task.width) if task.discrete else 1
     size = math.ceil(min(task.radius, MAX_POINTS / n) * n) + n
     delta = task.delta if task.delta > TINY or task.eps == 0 else 0.0
-    program = task.lattice(n, task.on(size / n + 4).costs(n, 2 * size), delta, points=size, geometric=delta == 0)
+    costs = LatticeTask.costs(task.on(size / n + 4), n, 2 * size)  # 0 as far as noise reaches, perhaps
+    program = task.lattice(n, costs, delta, points=size, geometric=delta == 0)
     program.add({n: np.arange(-n, size)})
     return program
 

@@ -85,7 +85,7 @@ EVEN = 1e-4
 JUMPY, LATTICES = 16, 4
 #: The share of the time for noise where the bound is another program; shares of noise with room to spare that are mixed in where
 #: what is not solved breaks the curve by its rounding.
-NOISE, MIXED = 0.6, (1e-6, 1e-4, 1e-2, 0.3, 1.0)
+NOISE, MIXED = 0.6, (1e-6, 1e-4, 0.01, 0.03, 0.1, 0.3, 1.0)
 #: More pairs of a shift and a point are not looked at where noise is known already.
 MOST_PAIRS = 2_000_000
 #: How near a lattice's objectives come, as a share of rtol; the tolerance of noise that is for another loss.
@@ -674,7 +674,7 @@ def _bracket(task: _Task, n: int, coarse: TailProgram | None, share: float) -> B
     """Both sides on one lattice; None if no noise there was proven to keep the notion."""
     tolerance, slack, radius = BROKEN, 5 * BROKEN, task.radius
     cuts = [cut.finer(2) for _, cut in coarse.active()] if coarse else []
-    for _ in range(5):
+    for last in (False,) * 4 + (True,):
         size = 2 * coarse.size if coarse else math.ceil(radius * n) + n
         program, now = task.program(n, size, slack), time.perf_counter()
         program.deadline = now + (NOISE if task.beyond else 1.0) * (task.deadline - now)
@@ -700,7 +700,7 @@ def _bracket(task: _Task, n: int, coarse: TailProgram | None, share: float) -> B
             multipliers = _multipliers(relaxed, exact)
         certificate = AdditiveCertificate(n, "bins" if program.bins else "nodes", tuple(multipliers))
         mechanism, inner = task.mechanism(program), program.inner
-        for part in () if solved or mechanism.admitted(task.privacy) else MIXED:
+        for part in () if (solved and not last) or mechanism.admitted(task.privacy) else MIXED:
             program.inner = (1 - part) * inner + part * task.core(program)
             mechanism = task.mechanism(program)
             if mechanism.admitted(task.privacy):

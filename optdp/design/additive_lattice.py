@@ -55,6 +55,8 @@ def refused(problem: Problem, notions: Any, names: str) -> str | None:
     if not isinstance(problem.objective, WorstCase):
         return "the objective must be a worst case"
     loss, pairs = problem.objective.loss, pairs_of(problem.privacy)
+    if loss.steps and len({row[0] for row in loss.polynomials[1]}) == 1:
+        return "the loss must change with the distance: all noise has this one"
     if loss.assumptions and not loss.convex:
         return "a function must be declared convex: optdp.CustomLoss(function, shape='convex')"
     if loss.assumptions and not (pairs and all(delta > 0 for _, delta in pairs)):

@@ -176,6 +176,8 @@ class Program:
                 c = self.unit
                 over, d, bent, curved = np.log(f) / c, d / (c * f[:, None]), lam / (c * f), lam * c
             value, share = float(self.cost @ p), self.weight * p
+            if not value > 0:  # errors that cost hardly count
+                break
             gradient = self.cost * p + lam @ d
             level = float(gradient.sum() / share.sum()) if step == 0 else level
             defect = gradient - level * share

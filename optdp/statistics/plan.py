@@ -630,7 +630,10 @@ class Answers(tables.Printed, Mapping[str, Estimate]):
         return self.about(name, what, **({"q": 0.5} if what == "quantile" else {}))
 
     def about(self, name: str, what: str, **options: Any) -> Estimate:
-        """Another question about a column; arguments as in `optdp.estimate`. **Raises** ValueError naming the column."""
+        """Another question about a column; arguments as in `optdp.estimate`.
+
+        **Raises** KeyError for a name that is no column's; ValueError naming the column.
+        """
         part, outputs = self.plan[name], self.outputs[name][1]
         if not (outputs.n if isinstance(outputs, Tally) else len(outputs)):
             raise ValueError(f"column {name!r} has no answers, which is not allowed: somebody must report it")
