@@ -240,7 +240,9 @@ def _peaks(losses: np.ndarray, value: float, top: float, rtol: float) -> np.ndar
     """Where the loss has a local maximum well above the program's value."""
     padded = np.concatenate([[-np.inf], losses, [-np.inf]])
     peak = (losses >= padded[:-2]) & (losses >= padded[2:])
-    use = np.flatnonzero(peak & (losses > value * (1 + rtol / 4)) & (losses > value + 0.02 * (top - value)))
+    # What is twice the value is cut off however large the largest loss is: one input's may be that of a floor of nearly 0.
+    least = np.clip(value + 0.02 * (top - value), value * (1 + rtol / 4), 2 * value)
+    use = np.flatnonzero(peak & (losses > least))
     return use if use.size <= CUTS else use[np.argsort(-losses[use])[:CUTS]]
 
 
