@@ -881,3 +881,19 @@ def test_a_loss_that_noise_hardly_meets_is_refused_in_words(privacy):
     """This ended in a division by 0."""
     with pytest.raises(ValueError, match="too small for floats"):
         optdp.solve_additive(privacy, loss=optdp.Threshold(300), discrete=True)
+
+
+@pytest.mark.parametrize("rising", [False, True])
+@pytest.mark.parametrize(
+    "privacy", [optdp.KL(0.3), optdp.GDP(1.2), optdp.RDP(2, 0.5), optdp.Profile(((0.5, 0.1), (0.2, 0.15)))], ids=str
+)
+def test_all_shifts_count_where_the_tail_is_nearer_than_the_sensitivity(privacy, rising):
+    """Shifts of more than twice the weights before the tail were left out, and noise was accepted that hides nothing of them."""
+    tail = tuple(range(90, 10, -10))
+    noise = AdditiveMechanism(
+        optdp.Line(), 1.0, 8, (90 + 10 * (not rising),), 0, tail[::-1] if rising else tail, 2**55, 0.5
+    )
+    assert noise.admitted(privacy) is False and noise.satisfies(privacy) is False
+    assert dataclasses.replace(noise, notion=privacy).guarantee() != privacy
+    enough = optdp.GDP(noise.mu())
+    assert noise.admitted(enough) and noise.admitted(optdp.KL(noise.kl())) and noise.mu() > 1.2

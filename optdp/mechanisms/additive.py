@@ -313,7 +313,9 @@ class AdditiveMechanism(StairNoise):
             exact = ((self.exact_delta(enclosures.exp_below(e), privacy.sensitivity), d) for e, d in privacy.pairs)
             if all(found <= Fraction(d) for found, d in exact):  # type: ignore[arg-type]
                 return True
-        end = min(int(last), 2 * len(self.weights))
+        end = (
+            int(last) if self.tail else min(int(last), 2 * len(self.weights))
+        )  # beyond twice the support nothing overlaps
         answers = [privacy.admits(self.pair(k)) for k in self.deciding(end)[::-1]]
         # A shift between lattice points is a mixture of its neighbours: what they both keep it keeps.
         beyond = privacy.admits(self.pair(end + 1)) if share and not self.discrete and end == last else True
