@@ -301,3 +301,12 @@ def test_a_loss_that_changes_in_every_cell_is_met_cell_by_cell(discrete, tail):
     exact = float(sum(m * c for m, c in zip(masses, costs, strict=True)) / noise.total)
     assert noise.enclose_loss(loss) == pytest.approx((exact, exact), rel=1e-14) and size == 300
     assert noise.enclose_loss(loss, sent=True) == pytest.approx((exact, exact), rel=1e-9)
+
+
+@pytest.mark.parametrize("corner", [2.5, 2.49])
+def test_a_convex_function_that_begins_just_within_reach_is_convex(corner):
+    """It was refused: as a share of its values there the rounding of d - c is large."""
+    loss = optdp.CustomLoss(lambda d: np.maximum(d - corner, 0), shape="convex")
+    assert loss.on(corner + 0.00347)(corner + 1) == 1
+    found = optdp.solve_additive(1.0, 0.1, loss, time_limit=1.0)
+    assert found.value < 1e-8 and found.verify()
