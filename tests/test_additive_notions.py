@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.optimize import linprog
 from scipy.special import ndtr, ndtri
 
 import optdp
@@ -913,3 +914,49 @@ def test_masses_are_raised_outwards_in_one_go(monkeypatch):
         noise = additive_lattice.private_geometric(privacy, optdp.Line(), n, np.repeat([1.0, 1e-9], [5, 3000]))
         assert noise.satisfies(privacy) and len(passes) <= 6
         passes.clear()
+
+
+def written_out(pairs, n, costs, ended):
+    """The least cost of noise on the integers -K..K (`ended`), or of a relaxation: there are no rows with what lies beyond."""
+    last, table, columns = len(costs) - 2, [], len(costs)
+    for eps, delta in pairs:
+        for s in range(1, n + 1):
+            ends = (-last - s, last) if ended else (-last, last - s)
+            excess = []
+            for i in range(ends[0], ends[1] + 1):
+                row = {abs(i): 1.0} if abs(i) <= last else {}
+                if abs(i + s) <= last:
+                    row[abs(i + s)] = row.get(abs(i + s), 0.0) - math.exp(eps)
+                if delta > 0:
+                    row[columns] = -1.0
+                    excess.append(columns)
+                    columns += 1
+                table.append((row, 0.0))
+            table.append((dict.fromkeys(excess, 1.0), delta))
+    rows = np.zeros((len(table), columns))
+    for k, (row, _) in enumerate(table):
+        rows[k, list(row)] = list(row.values())
+    often = np.append(
+        np.where(np.arange(last + 1) > 0, 2.0, 1.0), 0.0 if ended else 1.0
+    )  # the last is all that lies beyond
+    mass, cost = (np.pad(v, (0, columns - often.size)) for v in (often, often * costs))
+    return linprog(cost, rows, [limit for _, limit in table], mass[None, :], [1.0]).fun
+
+
+@pytest.mark.parametrize("loss", ["abs", optdp.Threshold(1), optdp.Pieces((0, 2), ((0, 1), (3,)))], ids=str)
+@pytest.mark.parametrize(
+    ("pairs", "n"),
+    [
+        ([(1.0, 0.1), (2.0, 0.01)], 3),
+        ([(0.0, 0.3), (1.0, 0.0)], 1),
+        ([(1.0, 0.05), (1.0 + 1e-9, 0.05 - 1e-9), (1.0 + 2e-9, 0.05 - 2e-9)], 2),
+        ([(1.0, 0.02), (1.5, 0.1), (2.0, 0.02)], 1),
+        ([(0.5, 0.2), (1.0, 0.1), (1.5, 0.05), (2.0, 0.02), (3.0, 0.004)], 2),
+    ],
+)
+def test_noise_for_pairs_on_the_integers_is_that_of_a_plain_program(pairs, n, loss):
+    found = optdp.solve_additive(optdp.Profile(pairs, float(n)), loss=loss, discrete=True, rtol=1e-4)
+    costs = optdp.WorstCase(loss).loss(np.arange(20.0))
+    assert found.verify() and found.value >= written_out(pairs, n, costs, False) * (1 - 1e-6)
+    if all(delta > 0 for _, delta in pairs):
+        assert found.lower_bound <= written_out(pairs, n, costs, True) * (1 + 1e-6)
