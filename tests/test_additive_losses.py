@@ -280,3 +280,33 @@ def test_a_loss_that_never_changes_is_refused(privacy):
     for loss in (optdp.Pieces((0,), ((1,),)), optdp.Pieces((0, 2), (("1/3",), ("1/3",)))):
         with pytest.raises(ValueError, match="the loss must change with the distance"):
             optdp.solve_additive(privacy, loss=loss)
+
+
+@pytest.mark.parametrize("discrete", [False, True])
+@pytest.mark.parametrize("tail", [(), (3, 2)])
+def test_a_loss_that_changes_in_every_cell_is_met_cell_by_cell(discrete, tail):
+    """Between jumps there was no whole cell, and all beyond the 64th were as bad as the last or as good as the first."""
+    area, n, h = optdp.Integers() if discrete else optdp.Line(), 2, 1 if discrete else Fraction(1, 2)
+    noise = AdditiveMechanism(area, n * float(h), n, tuple(range(300, 0, -1)), tail=tail, decay=2**60 if tail else 0)
+    breaks = range(400)
+    loss = optdp.Pieces([b * h for b in breaks], [(b * b,) for b in breaks])
+    b, size = Fraction(1, 4), len(noise.weights)
+    masses = [w * (2 if a else 1) for a, w in enumerate(noise.weights)]
+    masses += [2 * t * (1 - b) * b**k for k in range(50) for t in tail]
+    # Jumps are in the middle of cells, whose halves are on either side.
+    costs = [
+        Fraction(a * a if discrete or not a else a * a + (a - 1) ** 2, 1 if discrete or not a else 2)
+        for a in range(len(masses))
+    ]
+    exact = float(sum(m * c for m, c in zip(masses, costs, strict=True)) / noise.total)
+    assert noise.enclose_loss(loss) == pytest.approx((exact, exact), rel=1e-14) and size == 300
+    assert noise.enclose_loss(loss, sent=True) == pytest.approx((exact, exact), rel=1e-9)
+
+
+@pytest.mark.parametrize("corner", [2.5, 2.49])
+def test_a_convex_function_that_begins_just_within_reach_is_convex(corner):
+    """It was refused: as a share of its values there the rounding of d - c is large."""
+    loss = optdp.CustomLoss(lambda d: np.maximum(d - corner, 0), shape="convex")
+    assert loss.on(corner + 0.00347)(corner + 1) == 1
+    found = optdp.solve_additive(1.0, 0.1, loss, time_limit=1.0)
+    assert found.value < 1e-8 and found.verify()

@@ -15,18 +15,19 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.optimize import linprog
 from scipy.special import ndtr, ndtri
 
 import optdp
 from optdp.certificates.base import Refusal
 from optdp.certificates.graded import GradedCertificate, Test
 from optdp.certificates.half_lines import HalfLinesCertificate
-from optdp.design import additive_curve
+from optdp.design import additive_curve, additive_lattice
 from optdp.design.additive import private_finite
 from optdp.design.additive_graded import Mesh, Relaxation
 from optdp.exact import enclosures
 from optdp.exact.pairs import Pair
-from optdp.mechanisms.additive import AdditiveMechanism
+from optdp.mechanisms.additive import AdditiveMechanism, largest_around
 from optdp.problem.privacy import Privacy, mu_between
 
 NOTIONS = [
@@ -881,3 +882,81 @@ def test_a_loss_that_noise_hardly_meets_is_refused_in_words(privacy):
     """This ended in a division by 0."""
     with pytest.raises(ValueError, match="too small for floats"):
         optdp.solve_additive(privacy, loss=optdp.Threshold(300), discrete=True)
+
+
+@pytest.mark.parametrize("rising", [False, True])
+@pytest.mark.parametrize(
+    "privacy", [optdp.KL(0.3), optdp.GDP(1.2), optdp.RDP(2, 0.5), optdp.Profile(((0.5, 0.1), (0.2, 0.15)))], ids=str
+)
+def test_all_shifts_count_where_the_tail_is_nearer_than_the_sensitivity(privacy, rising):
+    """Shifts of more than twice the weights before the tail were left out, and noise was accepted that hides nothing of them."""
+    tail = tuple(range(90, 10, -10))
+    noise = AdditiveMechanism(
+        optdp.Line(), 1.0, 8, (90 + 10 * (not rising),), 0, tail[::-1] if rising else tail, 2**55, 0.5
+    )
+    assert noise.admitted(privacy) is False and noise.satisfies(privacy) is False
+    assert dataclasses.replace(noise, notion=privacy).guarantee() != privacy
+    enough = optdp.GDP(noise.mu())
+    assert noise.admitted(enough) and noise.admitted(optdp.KL(noise.kl())) and noise.mu() > 1.2
+
+
+def test_masses_are_raised_outwards_in_one_go(monkeypatch):
+    """Each pass raised one mass after a step: on thousands of points noise of a long tail took half a minute beyond its limit."""
+    passes = []
+
+    def counted(values, reach):
+        passes.append(reach)
+        return largest_around(values, reach)
+
+    monkeypatch.setattr(additive_lattice, "largest_around", counted)
+    privacy = optdp.ApproxDP(0.001, 0.0)
+    for n in (1, 3):
+        noise = additive_lattice.private_geometric(privacy, optdp.Line(), n, np.repeat([1.0, 1e-9], [5, 3000]))
+        assert noise.satisfies(privacy) and len(passes) <= 6
+        passes.clear()
+
+
+def written_out(pairs, n, costs, ended):
+    """The least cost of noise on the integers -K..K (`ended`), or of a relaxation: there are no rows with what lies beyond."""
+    last, table, columns = len(costs) - 2, [], len(costs)
+    for eps, delta in pairs:
+        for s in range(1, n + 1):
+            ends = (-last - s, last) if ended else (-last, last - s)
+            excess = []
+            for i in range(ends[0], ends[1] + 1):
+                row = {abs(i): 1.0} if abs(i) <= last else {}
+                if abs(i + s) <= last:
+                    row[abs(i + s)] = row.get(abs(i + s), 0.0) - math.exp(eps)
+                if delta > 0:
+                    row[columns] = -1.0
+                    excess.append(columns)
+                    columns += 1
+                table.append((row, 0.0))
+            table.append((dict.fromkeys(excess, 1.0), delta))
+    rows = np.zeros((len(table), columns))
+    for k, (row, _) in enumerate(table):
+        rows[k, list(row)] = list(row.values())
+    often = np.append(
+        np.where(np.arange(last + 1) > 0, 2.0, 1.0), 0.0 if ended else 1.0
+    )  # the last is all that lies beyond
+    mass, cost = (np.pad(v, (0, columns - often.size)) for v in (often, often * costs))
+    return linprog(cost, rows, [limit for _, limit in table], mass[None, :], [1.0]).fun
+
+
+@pytest.mark.parametrize("loss", ["abs", optdp.Threshold(1), optdp.Pieces((0, 2), ((0, 1), (3,)))], ids=str)
+@pytest.mark.parametrize(
+    ("pairs", "n"),
+    [
+        ([(1.0, 0.1), (2.0, 0.01)], 3),
+        ([(0.0, 0.3), (1.0, 0.0)], 1),
+        ([(1.0, 0.05), (1.0 + 1e-9, 0.05 - 1e-9), (1.0 + 2e-9, 0.05 - 2e-9)], 2),
+        ([(1.0, 0.02), (1.5, 0.1), (2.0, 0.02)], 1),
+        ([(0.5, 0.2), (1.0, 0.1), (1.5, 0.05), (2.0, 0.02), (3.0, 0.004)], 2),
+    ],
+)
+def test_noise_for_pairs_on_the_integers_is_that_of_a_plain_program(pairs, n, loss):
+    found = optdp.solve_additive(optdp.Profile(pairs, float(n)), loss=loss, discrete=True, rtol=1e-4)
+    costs = optdp.WorstCase(loss).loss(np.arange(20.0))
+    assert found.verify() and found.value >= written_out(pairs, n, costs, False) * (1 - 1e-6)
+    if all(delta > 0 for _, delta in pairs):
+        assert found.lower_bound <= written_out(pairs, n, costs, True) * (1 + 1e-6)

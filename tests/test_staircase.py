@@ -137,6 +137,30 @@ def test_additive_noise_is_never_worse_than_the_staircases_at_large_eps(eps, los
             assert found.gap < 1e-6
 
 
+@pytest.mark.parametrize(
+    "loss", [optdp.Threshold(1e8), optdp.Threshold(1e150), optdp.Pieces((0, 10**9), ((0,), (0, 1)))], ids=str
+)
+def test_a_loss_that_begins_far_out_is_hardly_met(loss):
+    """Periods were added up until the sum was more than 0."""
+    for noise in (LatticeStaircase.private(1.0), LatticeStaircase.private(0.05, 1e-3, delta=0.1)):
+        low, high = noise.enclose_loss(loss)
+        assert 0 <= low <= high < 1e-300 and noise.noise_loss(loss) < 1e-300
+
+
+@pytest.mark.parametrize(
+    "noise", [LatticeStaircase.private(1.0, delta=0.5), LatticeStaircase.private(30.0, share=0.0)], ids=str
+)
+def test_answers_that_are_exact_cost_what_no_error_costs(noise):
+    """Of a loss of no error the enclosure's lower end had nothing, and `noise_loss` half of it or too much."""
+    still = float(
+        Fraction(noise.atom, 2**62) + (1 - Fraction(noise.atom, 2**62)) / Fraction(2 * noise._sums(0, noise.fall) - 1)
+    )
+    assert still > 0.2
+    assert noise.noise_loss(optdp.Threshold(0)) == pytest.approx(1 - still, abs=1e-9)
+    loss = optdp.Pieces((0, 1000), ((1,), (2,)))
+    assert noise.enclose_loss(loss) == pytest.approx((1, 1)) and noise.noise_loss(loss) == pytest.approx(1)
+
+
 def test_refusals_name_the_argument():
     for made in (
         lambda: LatticeStaircase.private(0.01), lambda: LatticeStaircase.private(1.0, 1e300),

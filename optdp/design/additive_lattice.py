@@ -199,15 +199,13 @@ def private_geometric(
         total = float((1 + bins) * p[0] + 2 * p[1:-n].sum() + 2 * p[-n:].sum() / -math.expm1(-float(privacy.eps)))
         masses = [max(1, v) for v in as_weights(p, total)]
         for _ in range(4 + len(masses) // n):
-            changed, bounds = False, largest_around(masses, n)
-            for a in [
-                a
-                for a, (v, most) in enumerate(zip(masses, bounds, strict=True))
-                if (v - (v >> 20)) * top <= most * bottom
-            ]:
+            changed, near = False, -1  # what was raised may be too much for those up to n places further out
+            for a, (v, most) in enumerate(zip(masses, largest_around(masses, n), strict=True)):
+                if a > near and (v - (v >> 20)) * top > most * bottom:
+                    continue
                 least = -(-max(masses[max(a - n, 0) : a + n + 1]) * bottom // top)
-                if masses[a] < least:
-                    masses[a], changed = least, True
+                if v < least:
+                    masses[a], changed, near = least, True, a + n
             for r in range(len(masses) - 2, len(masses) - n - 1, -1):  # across the period the tail must not rise
                 if masses[r] < masses[r + 1]:
                     masses[r], changed = masses[r + 1], True

@@ -313,7 +313,9 @@ class AdditiveMechanism(StairNoise):
             exact = ((self.exact_delta(enclosures.exp_below(e), privacy.sensitivity), d) for e, d in privacy.pairs)
             if all(found <= Fraction(d) for found, d in exact):  # type: ignore[arg-type]
                 return True
-        end = min(int(last), 2 * len(self.weights))
+        end = (
+            int(last) if self.tail else min(int(last), 2 * len(self.weights))
+        )  # beyond twice the support nothing overlaps
         answers = [privacy.admits(self.pair(k)) for k in self.deciding(end)[::-1]]
         # A shift between lattice points is a mixture of its neighbours: what they both keep it keeps.
         beyond = privacy.admits(self.pair(end + 1)) if share and not self.discrete and end == last else True
@@ -664,12 +666,15 @@ class AdditiveMechanism(StairNoise):
             # Cells first <= a < last, moved inwards or outwards, are within the piece; cell 0 may be two halves around 0.
             first = max(done, 1, math.floor((start / h - self._middle + half + 4 * share) / (1 - share)) + 1)
             last = None if end is None else math.ceil((end / h - self._middle - half - 4 * share) / (1 + share))
-            if last is not None and last <= first:
+            short = last is not None and last <= first
+            before = max(done, last or 0) if short else first
+            far = min(before, done + FEW)
+            total += sum((cost(a) * self._weight(a) for a in range(done, far)), arb(0))
+            if far < before:  # so far out that a move crosses many cells: costs do not fall
+                total += cost(far).union(cost(before - 1)) * self._sums(far, before, 1)[0]
+            done = before
+            if short:
                 continue
-            far = min(first, done + FEW)
-            total += sum((cost(a) * self._sums(a, a + 1, 1)[0] for a in range(done, far)), arb(0))
-            if far < first:  # so far out that a move crosses many cells: costs do not fall
-                total += cost(far).union(cost(first - 1)) * self._sums(far, first, 1)[0]
             means = [self._mean(row, first, side * share) for side in ((-1, 1) if share else (0,))]
             sums = self._sums(first, last, len(means[0]))
             values = [sum((enclosures.ball(c) * s for c, s in zip(mean, sums, strict=True)), arb(0)) for mean in means]
@@ -687,6 +692,16 @@ class AdditiveMechanism(StairNoise):
         start, rise = h * (first + self._middle - Fraction(1, 2) + (first + 4) * share), h * (1 + share)
         low, high = (polynomial.moved(polynomial.primitive(row), end) for end in (start, start + h))
         return [(upper - lower) / h * rise**k for k, (lower, upper) in enumerate(zip(low, high, strict=True))]
+
+    def _weight(self, a: int) -> arb:
+        """The weight of the cells at distance a."""
+        if a < len(self.weights):
+            return arb((2 if a or self.bins else 1) * self.weights[a])
+        if not self.tail:
+            return arb(0)
+        period, r = divmod(a - len(self.weights), self.n)
+        b = enclosures.ball(self._b)
+        return 2 * (1 - b) * b**period * self.tail[r]
 
     def _sums(self, first: int, last: int | None, count: int) -> list[arb]:
         """Over the cells at distances first <= a < last (None: all beyond): weights times (a - first)^j, for j < `count`."""

@@ -309,11 +309,12 @@ class LatticeStaircase(StairNoise, OnLattice):
             more = g * still if law.exponent == 1 else g * g
             return enclosures.round_down(plain), enclosures.round_up(plain + more)
 
-    def _bounds(self, law: Any) -> tuple[arb, arb]:
-        """Balls around a lower and an upper bound on E L(|gJ - u|), for all u in [0, g)."""
+    def _bounds(self, law: Any, still: bool = False) -> tuple[arb, arb]:
+        """Balls around a lower and an upper bound on E L(|gJ - u|), for all u in [0, g); of J = 0 (`still`) for u = 0 alone."""
         g, b, one = enclosures.ball(self.step), enclosures.ball(self.fall), arb(1)
         scale, power = law.growth
         known: dict[int, arb] = {}
+        least = arb(2) ** -LEAST_MASS  # a loss may be 0 as far as floats can tell
 
         def integral(j: int) -> arb:
             """Of L, from 0 to the point j, in points."""
@@ -321,7 +322,9 @@ class LatticeStaircase(StairNoise, OnLattice):
                 known[j] = law.integral_ball(g * j) / g if j > 0 else arb(0)
             return known[j]
 
-        low, high, start, last = arb(0), integral(2) - integral(1), 1, self.cut or None
+        zero = enclosures.ball(law.exact(Fraction(0))) if law.exponent is None else arb(0)
+        moved = zero if still else integral(2) - integral(1)
+        low, high, start, last = zero, moved, 1, self.cut or None
         for i in count():
             work.count(5e-5)
             k, weight = i // 2, b ** ((i + 1) // 2)
@@ -338,19 +341,20 @@ class LatticeStaircase(StairNoise, OnLattice):
                 reach = enclosures.ball(self.sensitivity).max(one) * (k + 3) * (1 + one / 2**30)
                 most = enclosures.ball(scale) * reach ** enclosures.ball(power)
                 rest = 2 * b ** (k + 1) * self.period * most / (1 - fall)
-                if fall < 1 and rest * 2**70 < high:
+                if fall < 1 and rest < (high / 2**70).max(least):
                     high += rest
                     break
         total, share = 2 * self._sums(0, b) - 1, enclosures.ball(Fraction(LIMB - self.atom, LIMB))
-        still = (1 - share) * (integral(2) - integral(1))
-        return share * low / total, share * high / total + still
+        return share * low / total + (1 - share) * zero, share * high / total + (1 - share) * moved
 
     def noise_loss(self, loss: LossLike = "abs") -> float:
         law = self._loss(loss)
         if law.exponent in (1, 2):
             return float(self.moment(int(law.exponent)))
         if not law.assumptions:
-            return sum(self.enclose_loss(law)) / 2
+            with ctx.workprec(enclosures.PRECISION):
+                low, high = self._bounds(law, still=True)
+                return float(((low + high) / 2).mid())
         ends, heights = self._law.pieces()
         return float(2 * heights @ np.diff(law.integral(ends))) + self.atom_mass * float(law(0.0))
 

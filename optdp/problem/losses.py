@@ -754,6 +754,10 @@ class CustomLoss(_Session, DistanceLoss):
         self._refuse(~np.isfinite(values), grid, values, "finite")
         self._refuse(values < 0, grid, values, ">= 0")
         noise = 8 * np.finfo(float).eps * float(values[-1])
+        if (
+            self.shape == "convex"
+        ):  # max(d - c, 0) just beyond c is small, and as inexact as d: times the steepest slope
+            noise += 8 * np.finfo(float).eps * float(values[-1] - values[-2]) * (grid.size - 1)
         self._refuse(np.append(np.diff(values) < -noise, False), grid, values, "nondecreasing in the distance")
         values = np.maximum.accumulate(values)
         # Cumulative integrals from below and above at the cells' ends: monotone sums, or Hermite-Hadamard
