@@ -183,7 +183,7 @@ def test_groups_are_saved_refused_where_they_are_wrong_and_collected(joint, peop
     for change, said in (
         (lambda d: d["parts"][0]["mechanism"].update(coins=d["parts"][0]["mechanism"]["coins"] + 3), "answered together"),
         (lambda d: d["parts"][1].update(group=1), "answered together"),
-        (lambda d: d.update(eps=5.0), "do not keep"), (lambda d: d.update(reported=3), "more groups"),
+        (lambda d: d.update(eps=5.0), "add up to more than 5.0"), (lambda d: d.update(reported=3), "only 2 groups"),
     ):  # fmt: skip
         wrong = json.loads(json.dumps(data))
         change(wrong)
@@ -397,10 +397,47 @@ def test_saving(split, sampled, tmp_path):
         same = zip(again.randomize(TABLE, 5).values(), made.randomize(TABLE, 5).values(), strict=True)
         assert all(pd.Series(a).equals(pd.Series(b)) for a, b in same)
     data = json.loads((tmp_path / "plan.json").read_text())
-    with pytest.raises(ValueError, match=r"do not keep 1\.0-LDP"):
+    with pytest.raises(ValueError, match=r"add up to more than 1\.0$"):
         optdp.Plan.from_dict(data | {"eps": 1.0})
     with pytest.raises(FieldError, match="unknown field"):
         optdp.Plan.from_dict(data | {"secret": 1})
+
+
+@pytest.mark.parametrize(
+    ("kind", "change", "said"),
+    [
+        ("sampled", lambda d: d["parts"].append(d["parts"][-1]), r"parts\[3\]\.name is not allowed"),
+        ("split", lambda d: d["parts"][1].update(name=""), r"parts\[1\]\.name is not allowed"),
+        ("split", lambda d: d["parts"][1].update(goal="mean"), r"parts\[1\]\.goal = 'mean' .* must be 'frequencies'"),
+        ("split", lambda d: d["parts"][0].update(goal="frequencies"), r"parts\[0\]\.goal = 'frequencies' is not"),
+        ("split", lambda d: d["parts"][1]["column"].update(values=["b", "a", "c"]), "must be those of column 'job'"),
+        ("split", lambda d: d["parts"][1]["mechanism"]["domain"].update(names=[]), "must be those of column 'job'"),
+        ("split", lambda d: d["parts"][0]["column"].update(upper=130), "must be those of column 'age'"),
+        ("split", lambda d: d["parts"][0].update(eps=0), r"parts\[0\]\.eps is not allowed: it must be in \(0, 30\]"),
+        ("split", lambda d: d["parts"][0].update(eps=-1), r"parts\[0\]\.eps is not allowed"),
+        ("split", lambda d: d.update(eps=1e300), r"plan\.json\.eps is not allowed: it must be in \(0, 30\]"),
+        ("split", lambda d: d["parts"][0].update(eps="1/10"), "of 'age' does not keep 1/10-LDP, the eps of its part"),
+        ("split", lambda d: d["parts"][0].update(eps=2.9), r"add up to more than 3\.0$"),
+        ("sampled", lambda d: d.update(reported=3), r"add up to more than 3\.0$"),
+        ("sampled", lambda d: d["parts"][1].update(eps=3.5), r"add up to more than 3\.0$"),
+        ("sampled", lambda d: d.update(reported=4), "reported = 4 is not allowed"),
+    ],
+)  # fmt: skip
+def test_files_that_spend_more_than_they_say_or_do_not_fit_together(kind, change, said, request, tmp_path, monkeypatch):
+    data = json.loads(json.dumps(request.getfixturevalue(kind).to_dict()))
+    change(data)
+    (tmp_path / "plan.json").write_text(json.dumps(data))
+    if "keep" not in said:  # no proof of what is not checked
+        monkeypatch.setattr(plan_module, "unit_ratio", lambda unit: pytest.fail("a proof"))
+    with pytest.raises(FieldError, match=said):
+        optdp.Plan.load(tmp_path / "plan.json")
+
+
+@pytest.mark.parametrize("eps", [optdp.log(3), "1/3", 2.0])
+@pytest.mark.parametrize("strategy", ["split", "sample", "joint"])
+def test_plans_of_all_strategies_and_eps_are_read_again(eps, strategy):
+    made = optdp.plan(SCHEMA | {"left": optdp.Flag(missing="category")}, eps, strategy=strategy)
+    assert optdp.Plan.from_dict(json.loads(json.dumps(made.to_dict()))) == made
 
 
 def test_summaries(split, sampled):
