@@ -516,6 +516,29 @@ def test_estimates_say_what_their_numbers_are():
     assert re.search(r"born: mean within about [0-9.e+]+ days \(", survey.summary())
 
 
+def test_which_error_is_predicted_is_said_as_it_is(split, sampled):
+    """About the people asked, measured: of entries that are all the worst ones, spread evenly, or (for sampling alone) at both
+    ends, for which who is chosen matters more.
+    """
+    assert "(one standard error, at most: that of the worst entries)" in split.summary()
+    assert "(one standard error if entries are spread evenly, with the noise of the worst ones)" in sampled.summary()
+    assert "(root mean square standard error of a frequency)" in split.summary()
+    assert (
+        "(root mean square standard error of a frequency, at most: if entries are spread evenly)" in sampled.summary()
+    )
+    rng, n, schema = np.random.default_rng(5), 1000, {"a": optdp.Number(0, 1), "b": optdp.Number(0, 1)}
+    for strategy in ("split", "sample"):
+        made = optdp.plan(schema, 4.0, n=n, strategy=strategy)
+        told = made["a"].errors(n, made.reported / 2)
+        for x in (rng.random(n), np.repeat([0.0, 1.0], n // 2)):
+            found = [made.estimate(made.randomize({"a": x, "b": x}, rng))["a"].value - x.mean() for _ in range(60)]
+            ratio = np.sqrt(np.mean(np.square(found))) / told
+            if strategy == "sample" and x[0] == 0:
+                assert ratio > 1.2  # it is no bound: 1.5
+            else:
+                assert ratio < 1.3
+
+
 def test_the_predicted_error_of_answers_is_that_of_one():
     """It was divided by the root of the number of people, and the budget split by it."""
     survey = optdp.plan({"x": optdp.Number(0, 100)}, 1.0, "answers", n=10_000)

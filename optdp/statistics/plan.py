@@ -71,9 +71,9 @@ MOST = 10**12, 10_000
 GRAIN = 2**20
 #: What an estimate says for a goal.
 WHAT = {goal: goal for goal in GOALS} | {"distribution": "histogram", "answers": "mean"}
-#: What is predicted for a goal: of what, and which error.
+#: What is predicted for a goal: of what, and which error about the people asked.
 PREDICTED = {
-    "mean": ("mean", "one standard error"),
+    "mean": ("mean", "one standard error, at most: that of the worst entries"),
     "quantile": ("median", "root mean square error if entries are spread evenly, simulated"),
     "distribution": (
         "distribution",
@@ -81,6 +81,14 @@ PREDICTED = {
     ),
     "frequencies": ("frequencies", "root mean square standard error of a frequency"),
     "answers": ("answers", "mean absolute error of one answer, for the worst entry"),
+}
+#: The same where not everybody reports the column: how much those who do differ from the others depends on the entries.
+CHOSEN = {
+    "mean": ("mean", "one standard error if entries are spread evenly, with the noise of the worst ones"),
+    "frequencies": (
+        "frequencies",
+        "root mean square standard error of a frequency, at most: if entries are spread evenly",
+    ),
 }
 
 
@@ -334,14 +342,14 @@ class Plan(tables.Printed):
         for part in self.parts:
             error = part.unit if part.goal == "answers" else part.errors(self.n, self.reported / k)
             unit = "" if part.goal == "distribution" else getattr(part.column, "unit", "")
-            what, kind = PREDICTED[part.goal]
+            what, kind = (PREDICTED | (CHOSEN if self.reported < k else {}))[part.goal]
             lines.append(
                 f"  {part.name}: {what} within about {error:.3g} {unit}".rstrip()
                 + f" ({kind}), by {type(part.mechanism).__name__} with eps = {rounded_up(part.eps)}"
             )
         if self.compared:
             lines.append(
-                "Strategies (root mean square error; means, medians and answers in units of the columns' widths):"
+                "Strategies (root mean square of the columns' errors; means, medians and answers in units of their widths):"
             )
             lines += [f"  {name}: {error:.4g}" for name, error in self.compared]
         return "\n".join(lines)
