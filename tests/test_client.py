@@ -702,7 +702,7 @@ def test_ledger_files_are_checked(tmp_path):
     data = ledger.to_dict()
     for wrong, why in (
         ({"limit": 0.5}, "pass its limit"), ({"answers": data["answers"] * 2}, "another plan"), ({"ledger": 2}, "ledger"),
-        ({"answers": [{"plan": "x", "eps": 1.0}]}, "log"), ({"answers": [{"plan": "x", "eps": "log(1/2)"}]}, "p >= q"),
+        ({"answers": [{"plan": "a" * 64, "eps": 1.0}]}, "log"), ({"answers": [{"plan": "a" * 64, "eps": "log(1/2)"}]}, "p > q"),
         ({"limit": "no"}, "limit"),
     ):  # fmt: skip
         (tmp_path / "wrong.json").write_text(json.dumps(data | wrong))

@@ -757,6 +757,34 @@ def test_a_ledger_goes_on_after_any_number_of_plans(tmp_path):
     assert optdp.Ledger.load(tmp_path / "ledger.json").guarantee() == ledger.guarantee()
 
 
+def test_a_ledger_that_counts_less_than_one_answer_is_refused(tmp_path):
+    once = optdp.plan({"a": optdp.Flag()}, 1.0)
+    often = optdp.plan({"a": optdp.Flag(), "b": optdp.Flag()}, 1.0, repeat="memoised", strategy="split")
+    ledger, path = optdp.Ledger(3.0), tmp_path / "ledger.json"
+    for made in (once, often):
+        ledger.add(made)
+    for i, field, value in (
+        (0, "eps", "log(1)"), (0, "eps", "log(1/2)"), (0, "eps", 0), (0, "eps", -1), (1, "plan", ""), (1, "plan", "a"),
+    ):  # fmt: skip
+        data = ledger.to_dict()
+        data["answers"][i][field] = value
+        path.write_text(json.dumps(data))
+        with pytest.raises(FieldError, match=rf"^ledger\.json\.answers\[{i}\]\.{field} is not allowed"):
+            optdp.Ledger.load(path)
+    for limit in (0, -1, 31):
+        path.write_text(json.dumps(ledger.to_dict() | {"limit": limit}))
+        with pytest.raises(FieldError, match=r"^ledger\.json: limit = .* is not allowed"):
+            optdp.Ledger.load(path)
+    data = ledger.to_dict()
+    data["answers"][1]["eps"] = "log(11/10)"
+    path.write_text(json.dumps(data))
+    again = optdp.Ledger.load(path)
+    for call in (again.add, again.allows):
+        with pytest.raises(ValueError, match="counts less than one answer"):
+            call(often, changed=())
+    ledger.add(often, changed=["b"])  # more than one answer
+
+
 def test_what_is_promised_is_not_rounded_down():
     """1.00004 was "epsilon = 1", and 1.00005 "1 is wanted where 0 of 1 is spent"."""
     survey = optdp.plan({"f": optdp.Flag()}, "1.00004")
