@@ -348,6 +348,43 @@ def test_masked_entries_are_missing(split):
     assert len(split.randomize(table)["age"]) == 5
 
 
+AGE = optdp.Number(0, 120)
+
+
+@pytest.mark.parametrize(
+    ("column", "values", "said"),
+    [
+        (AGE, [30, None, 1.5], "row 2: it is missing"), (AGE, ["30", math.nan], "row 2: it is missing"),
+        (AGE, [30.5, ""], "row 2: it is missing"), (AGE, (1.0, pd.NA), "row 2: it is missing"),
+        (AGE, [30, True], "row 2: it is not a number"), (AGE, [[1], [2, 3]], "row 1: it is not a number"),
+        (optdp.Flag(), ["yes", math.nan], "row 2: it is missing"),
+        (optdp.Category(["a", "nan"]), ["a", math.nan], "row 2: it is missing"),
+        (optdp.Category(["a"], missing="category", other="category"), ["a", math.nan, "b", None, ""], [0, 1, 2, 1, 1]),
+        (optdp.Category([1, 2]), [True, "2"], [0, 1]),
+        (optdp.Date("2026-01-01", "2026-02-01"), ["2026-01-02", math.nan], "row 2: it is missing"),
+    ],
+)  # fmt: skip
+def test_lists_are_read_as_arrays_and_frames_are(column, values, said):
+    """Numpy made a text of nan, which was another category, and numbers of true and false."""
+    objects = np.empty(len(values), dtype=object)
+    for i, value in enumerate(values):
+        objects[i] = value
+    for given in (values, objects, pd.DataFrame({"x": pd.Series(objects)})["x"]):
+        for read in (column.encode, lambda part, name: column.encode(tables.column({"x": part}, "x"), name)):
+            if isinstance(said, list):
+                assert read(given, "x").tolist() == said
+            else:
+                with pytest.raises(tables.Refused, match=f"^column 'x', {said}"):
+                    read(given, "x")
+
+
+def test_private_lists_may_miss_entries_as_frames_do(sampled):
+    private = sampled.randomize({name: values[:300] for name, values in TABLE.items()}, 1)
+    gone = {name: [math.nan if pd.isna(v) else v for v in values] for name, values in private.items()}
+    for name, found in sampled.estimate(gone).every()[0].items():
+        assert np.array_equal(found.value, sampled.estimate(private)[name].value)
+
+
 def test_unknown_columns_are_refused(split):
     with pytest.raises(ValueError, match=r"a column \(number 4 of 4\) that the plan does not know") as caught:
         split.randomize({**TABLE, "Smith": np.full(N, "x")})
