@@ -695,6 +695,17 @@ def test_columns_that_are_answered_together_have_an_answer_for_each_combination(
         assert module.spent(storage) == pytest.approx(float(ledger.guarantee().eps))
 
 
+def test_folders_that_are_none_are_told_in_one_sentence(tmp_path):
+    plan, ledger, there = optdp.plan({"a": optdp.Flag()}, 1.0), optdp.Ledger(1.0), tmp_path / "file.jsonl"
+    there.write_text('{"a": "1"}\n')
+    for folder in (there, there / "answers"):
+        with pytest.raises(NotADirectoryError, match=r"file\.jsonl.* is not allowed: it must be a folder"):
+            optdp.collect(plan, [there], folder)
+    for write in (plan.save, ledger.save):
+        with pytest.raises(FileNotFoundError, match="cannot be written: there is no folder"):
+            write(tmp_path / "none" / "x.json")
+
+
 def test_ledger_files_are_checked(tmp_path):
     plan = optdp.plan({"a": optdp.Flag()}, 1.0)
     ledger = optdp.Ledger(2.0)
