@@ -695,6 +695,17 @@ def test_columns_that_are_answered_together_have_an_answer_for_each_combination(
         assert module.spent(storage) == pytest.approx(float(ledger.guarantee().eps))
 
 
+def test_folders_that_are_none_are_told_in_one_sentence(tmp_path):
+    plan, ledger, there = optdp.plan({"a": optdp.Flag()}, 1.0), optdp.Ledger(1.0), tmp_path / "file.jsonl"
+    there.write_text('{"a": "1"}\n')
+    for folder in (there, there / "answers"):
+        with pytest.raises(NotADirectoryError, match=r"file\.jsonl.* is not allowed: it must be a folder"):
+            optdp.collect(plan, [there], folder)
+    for write in (plan.save, ledger.save):
+        with pytest.raises(FileNotFoundError, match="cannot be written: there is no folder"):
+            write(tmp_path / "none" / "x.json")
+
+
 def test_ledger_files_are_checked(tmp_path):
     plan = optdp.plan({"a": optdp.Flag()}, 1.0)
     ledger = optdp.Ledger(2.0)
@@ -702,7 +713,7 @@ def test_ledger_files_are_checked(tmp_path):
     data = ledger.to_dict()
     for wrong, why in (
         ({"limit": 0.5}, "pass its limit"), ({"answers": data["answers"] * 2}, "another plan"), ({"ledger": 2}, "ledger"),
-        ({"answers": [{"plan": "x", "eps": 1.0}]}, "log"), ({"answers": [{"plan": "x", "eps": "log(1/2)"}]}, "p >= q"),
+        ({"answers": [{"plan": "a" * 64, "eps": 1.0}]}, "log"), ({"answers": [{"plan": "a" * 64, "eps": "log(1/2)"}]}, "p > q"),
         ({"limit": "no"}, "limit"),
     ):  # fmt: skip
         (tmp_path / "wrong.json").write_text(json.dumps(data | wrong))

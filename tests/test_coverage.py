@@ -24,6 +24,10 @@ def on_interval(eps):
     """Mechanisms for numbers in [0, 1], of every kind that there is."""
     free = optdp.Problem(optdp.LDP(eps), (0, 1), "squared", constraints=[optdp.Unbiased()])
     bounded = optdp.Problem(optdp.LDP(eps), (0, 1), "abs")
+    noise = baselines.applicable(
+        optdp.Problem(optdp.ApproxDP(eps, 0.01), (0, 1), "squared", constraints=[optdp.Unbiased()])
+    )
+    edged = {name: noise[name] for name in ("truncated Laplacian", "uniform noise")}
     return {
         "piecewise, linear": optdp.solve_piecewise(eps, placement="linear").mechanism,
         "piecewise, centred": optdp.solve_piecewise(eps).mechanism,
@@ -33,6 +37,7 @@ def on_interval(eps):
         "composite": optdp.solve_composite(eps, "A3", inputs=(0, 1)).mechanism,
         **baselines.applicable(free),
         **baselines.applicable(bounded),
+        **edged,
     }
 
 
@@ -148,6 +153,10 @@ def covered(mechanism, what, population, surveys, seed):
                 if start == k == 0:  # the outputs themselves say the same
                     plain = optdp.estimate(mechanism, outputs[0], what, **options)
                     assert np.allclose(plain.band, found.band, rtol=1e-9, atol=1e-12)
+                if (
+                    what == "mean" and mechanism.domain.tag == "circle"
+                ):  # of period 1: the interval may lie beyond the cut
+                    truth = truth + round(found.value - truth)
                 hits = hits + ((found.interval[0] - close <= truth) & (truth <= found.interval[1] + close))
                 bands += bool(np.all((found.band[0] - close <= truth) & (truth <= found.band[1] + close)))
         except NotIdentified as reason:
@@ -180,6 +189,19 @@ def test_intervals_cover(kind, names):
                 results[name, what, POPULATIONS[k]] = covered(made[name], what, POPULATIONS[k], surveys, [i, k])
     passed, worst, count = judge(results, surveys)
     assert passed and count > 30, worst
+
+
+def test_intervals_cover_where_densities_of_outputs_jump():
+    """The fit has nobody in some bins, and says that outputs beyond an edge are impossible: functions that follow it, and
+    variances in it alone, gave bands that held in 0.2 to 0.6 of such surveys.
+    """
+    surveys, made, results = 40, on_interval(0.5), {}
+    for name in ("truncated Laplacian", "uniform noise"):
+        for what in ("histogram", "cdf"):
+            for population in ("smooth", "two peaks"):
+                results[name, what, population] = covered(made[name], what, population, surveys, [7, len(results)])
+    passed, worst, count = judge(results, surveys)
+    assert passed and count > 20, worst
 
 
 def selection():

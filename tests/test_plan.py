@@ -183,7 +183,7 @@ def test_groups_are_saved_refused_where_they_are_wrong_and_collected(joint, peop
     for change, said in (
         (lambda d: d["parts"][0]["mechanism"].update(coins=d["parts"][0]["mechanism"]["coins"] + 3), "answered together"),
         (lambda d: d["parts"][1].update(group=1), "answered together"),
-        (lambda d: d.update(eps=5.0), "do not keep"), (lambda d: d.update(reported=3), "more groups"),
+        (lambda d: d.update(eps=5.0), "add up to more than 5.0"), (lambda d: d.update(reported=3), "only 2 groups"),
     ):  # fmt: skip
         wrong = json.loads(json.dumps(data))
         change(wrong)
@@ -348,6 +348,43 @@ def test_masked_entries_are_missing(split):
     assert len(split.randomize(table)["age"]) == 5
 
 
+AGE = optdp.Number(0, 120)
+
+
+@pytest.mark.parametrize(
+    ("column", "values", "said"),
+    [
+        (AGE, [30, None, 1.5], "row 2: it is missing"), (AGE, ["30", math.nan], "row 2: it is missing"),
+        (AGE, [30.5, ""], "row 2: it is missing"), (AGE, (1.0, pd.NA), "row 2: it is missing"),
+        (AGE, [30, True], "row 2: it is not a number"), (AGE, [[1], [2, 3]], "row 1: it is not a number"),
+        (optdp.Flag(), ["yes", math.nan], "row 2: it is missing"),
+        (optdp.Category(["a", "nan"]), ["a", math.nan], "row 2: it is missing"),
+        (optdp.Category(["a"], missing="category", other="category"), ["a", math.nan, "b", None, ""], [0, 1, 2, 1, 1]),
+        (optdp.Category([1, 2]), [True, "2"], [0, 1]),
+        (optdp.Date("2026-01-01", "2026-02-01"), ["2026-01-02", math.nan], "row 2: it is missing"),
+    ],
+)  # fmt: skip
+def test_lists_are_read_as_arrays_and_frames_are(column, values, said):
+    """Numpy made a text of nan, which was another category, and numbers of true and false."""
+    objects = np.empty(len(values), dtype=object)
+    for i, value in enumerate(values):
+        objects[i] = value
+    for given in (values, objects, pd.DataFrame({"x": pd.Series(objects)})["x"]):
+        for read in (column.encode, lambda part, name: column.encode(tables.column({"x": part}, "x"), name)):
+            if isinstance(said, list):
+                assert read(given, "x").tolist() == said
+            else:
+                with pytest.raises(tables.Refused, match=f"^column 'x', {said}"):
+                    read(given, "x")
+
+
+def test_private_lists_may_miss_entries_as_frames_do(sampled):
+    private = sampled.randomize({name: values[:300] for name, values in TABLE.items()}, 1)
+    gone = {name: [math.nan if pd.isna(v) else v for v in values] for name, values in private.items()}
+    for name, found in sampled.estimate(gone).every()[0].items():
+        assert np.array_equal(found.value, sampled.estimate(private)[name].value)
+
+
 def test_unknown_columns_are_refused(split):
     with pytest.raises(ValueError, match=r"a column \(number 4 of 4\) that the plan does not know") as caught:
         split.randomize({**TABLE, "Smith": np.full(N, "x")})
@@ -397,10 +434,47 @@ def test_saving(split, sampled, tmp_path):
         same = zip(again.randomize(TABLE, 5).values(), made.randomize(TABLE, 5).values(), strict=True)
         assert all(pd.Series(a).equals(pd.Series(b)) for a, b in same)
     data = json.loads((tmp_path / "plan.json").read_text())
-    with pytest.raises(ValueError, match=r"do not keep 1\.0-LDP"):
+    with pytest.raises(ValueError, match=r"add up to more than 1\.0$"):
         optdp.Plan.from_dict(data | {"eps": 1.0})
     with pytest.raises(FieldError, match="unknown field"):
         optdp.Plan.from_dict(data | {"secret": 1})
+
+
+@pytest.mark.parametrize(
+    ("kind", "change", "said"),
+    [
+        ("sampled", lambda d: d["parts"].append(d["parts"][-1]), r"parts\[3\]\.name is not allowed"),
+        ("split", lambda d: d["parts"][1].update(name=""), r"parts\[1\]\.name is not allowed"),
+        ("split", lambda d: d["parts"][1].update(goal="mean"), r"parts\[1\]\.goal = 'mean' .* must be 'frequencies'"),
+        ("split", lambda d: d["parts"][0].update(goal="frequencies"), r"parts\[0\]\.goal = 'frequencies' is not"),
+        ("split", lambda d: d["parts"][1]["column"].update(values=["b", "a", "c"]), "must be those of column 'job'"),
+        ("split", lambda d: d["parts"][1]["mechanism"]["domain"].update(names=[]), "must be those of column 'job'"),
+        ("split", lambda d: d["parts"][0]["column"].update(upper=130), "must be those of column 'age'"),
+        ("split", lambda d: d["parts"][0].update(eps=0), r"parts\[0\]\.eps is not allowed: it must be in \(0, 30\]"),
+        ("split", lambda d: d["parts"][0].update(eps=-1), r"parts\[0\]\.eps is not allowed"),
+        ("split", lambda d: d.update(eps=1e300), r"plan\.json\.eps is not allowed: it must be in \(0, 30\]"),
+        ("split", lambda d: d["parts"][0].update(eps="1/10"), "of 'age' does not keep 1/10-LDP, the eps of its part"),
+        ("split", lambda d: d["parts"][0].update(eps=2.9), r"add up to more than 3\.0$"),
+        ("sampled", lambda d: d.update(reported=3), r"add up to more than 3\.0$"),
+        ("sampled", lambda d: d["parts"][1].update(eps=3.5), r"add up to more than 3\.0$"),
+        ("sampled", lambda d: d.update(reported=4), "reported = 4 is not allowed"),
+    ],
+)  # fmt: skip
+def test_files_that_spend_more_than_they_say_or_do_not_fit_together(kind, change, said, request, tmp_path, monkeypatch):
+    data = json.loads(json.dumps(request.getfixturevalue(kind).to_dict()))
+    change(data)
+    (tmp_path / "plan.json").write_text(json.dumps(data))
+    if "keep" not in said:  # no proof of what is not checked
+        monkeypatch.setattr(plan_module, "unit_ratio", lambda unit: pytest.fail("a proof"))
+    with pytest.raises(FieldError, match=said):
+        optdp.Plan.load(tmp_path / "plan.json")
+
+
+@pytest.mark.parametrize("eps", [optdp.log(3), "1/3", 2.0])
+@pytest.mark.parametrize("strategy", ["split", "sample", "joint"])
+def test_plans_of_all_strategies_and_eps_are_read_again(eps, strategy):
+    made = optdp.plan(SCHEMA | {"left": optdp.Flag(missing="category")}, eps, strategy=strategy)
+    assert optdp.Plan.from_dict(json.loads(json.dumps(made.to_dict()))) == made
 
 
 def test_summaries(split, sampled):
@@ -477,6 +551,29 @@ def test_estimates_say_what_their_numbers_are():
     told = str(survey.estimate(survey.randomize(table, rng=1)))
     assert "born (days since 1990-01-01): Estimate of the mean" in told and "age (years): Estimate of the mean" in told
     assert re.search(r"born: mean within about [0-9.e+]+ days \(", survey.summary())
+
+
+def test_which_error_is_predicted_is_said_as_it_is(split, sampled):
+    """About the people asked, measured: of entries that are all the worst ones, spread evenly, or (for sampling alone) at both
+    ends, for which who is chosen matters more.
+    """
+    assert "(one standard error, at most: that of the worst entries)" in split.summary()
+    assert "(one standard error if entries are spread evenly, with the noise of the worst ones)" in sampled.summary()
+    assert "(root mean square standard error of a frequency)" in split.summary()
+    assert (
+        "(root mean square standard error of a frequency, at most: if entries are spread evenly)" in sampled.summary()
+    )
+    rng, n, schema = np.random.default_rng(5), 1000, {"a": optdp.Number(0, 1), "b": optdp.Number(0, 1)}
+    for strategy in ("split", "sample"):
+        made = optdp.plan(schema, 4.0, n=n, strategy=strategy)
+        told = made["a"].errors(n, made.reported / 2)
+        for x in (rng.random(n), np.repeat([0.0, 1.0], n // 2)):
+            found = [made.estimate(made.randomize({"a": x, "b": x}, rng))["a"].value - x.mean() for _ in range(60)]
+            ratio = np.sqrt(np.mean(np.square(found))) / told
+            if strategy == "sample" and x[0] == 0:
+                assert ratio > 1.2  # it is no bound: 1.5
+            else:
+                assert ratio < 1.3
 
 
 def test_the_predicted_error_of_answers_is_that_of_one():
@@ -695,6 +792,34 @@ def test_a_ledger_goes_on_after_any_number_of_plans(tmp_path):
     assert 39 * 0.05 - 1e-12 < float(ledger.guarantee().eps) <= 39 * 0.05
     ledger.save(tmp_path / "ledger.json")
     assert optdp.Ledger.load(tmp_path / "ledger.json").guarantee() == ledger.guarantee()
+
+
+def test_a_ledger_that_counts_less_than_one_answer_is_refused(tmp_path):
+    once = optdp.plan({"a": optdp.Flag()}, 1.0)
+    often = optdp.plan({"a": optdp.Flag(), "b": optdp.Flag()}, 1.0, repeat="memoised", strategy="split")
+    ledger, path = optdp.Ledger(3.0), tmp_path / "ledger.json"
+    for made in (once, often):
+        ledger.add(made)
+    for i, field, value in (
+        (0, "eps", "log(1)"), (0, "eps", "log(1/2)"), (0, "eps", 0), (0, "eps", -1), (1, "plan", ""), (1, "plan", "a"),
+    ):  # fmt: skip
+        data = ledger.to_dict()
+        data["answers"][i][field] = value
+        path.write_text(json.dumps(data))
+        with pytest.raises(FieldError, match=rf"^ledger\.json\.answers\[{i}\]\.{field} is not allowed"):
+            optdp.Ledger.load(path)
+    for limit in (0, -1, 31):
+        path.write_text(json.dumps(ledger.to_dict() | {"limit": limit}))
+        with pytest.raises(FieldError, match=r"^ledger\.json: limit = .* is not allowed"):
+            optdp.Ledger.load(path)
+    data = ledger.to_dict()
+    data["answers"][1]["eps"] = "log(11/10)"
+    path.write_text(json.dumps(data))
+    again = optdp.Ledger.load(path)
+    for call in (again.add, again.allows):
+        with pytest.raises(ValueError, match="counts less than one answer"):
+            call(often, changed=())
+    ledger.add(often, changed=["b"])  # more than one answer
 
 
 def test_what_is_promised_is_not_rounded_down():

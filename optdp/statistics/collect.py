@@ -104,7 +104,12 @@ def collect(
     if not found or len(set(found)) < len(found):
         raise ValueError("sources are not allowed: there must be one at least, and each only once")
     target = Path(folder).resolve()
-    target.mkdir(parents=True, exist_ok=True)
+    try:
+        target.mkdir(parents=True, exist_ok=True)
+    except (FileExistsError, NotADirectoryError):
+        raise NotADirectoryError(
+            f"{folder} is not allowed: it must be a folder, and it or one above it is a file"
+        ) from None
     read = partial(_read_on, plan, folder=target, parts=parts)
     notes = sweep(read, found, executor=executor, progress=progress, label="collecting")
     refused: Counter[str] = Counter()

@@ -11,7 +11,9 @@ then c(pi) cannot be identified, and is refused. The value reported is c at the 
 asymptotically the same average; the interval is built around the average, whose distribution knows no boundary.
 
 **Intervals are score intervals.** They hold the c that are not rejected by the average's distance from c in units of its standard
-deviation *under c*, along the least favourable line through the estimate: for one proportion this is Wilson's interval. Where few
+deviation *under c*, along the least favourable line through the estimate: for one proportion this is Wilson's interval. The
+estimate often has nobody in some bins: outputs that these alone send seem impossible then, and the variance is too small. So g is
+best for the estimate with `FOLLOWED` evenly spread people more, and intervals hold those along the line through it too. Where few
 numbers differ from the others the average is no normal variable: the interval then holds that of Clopper and Pearson too, for two
 values with the same three moments. Where few of them make the variance, the normal distribution becomes Student's. Frequency
 oracles have exact (Clopper-Pearson) intervals.
@@ -72,6 +74,7 @@ FEWEST = 5
 #: With fewer outputs, or where fewer differ from the others, no average is taken for a normal variable at a level of 95 %.
 FEW, RARE = 30, 5
 #: With fewer outputs functions of them are the best ones for evenly spread inputs: those that follow so few are not unbiased.
+#: With more, for the estimated inputs and so many evenly spread ones: the more there are, the more they are followed.
 FOLLOWED = 100
 #: What is said of intervals from so few.
 BOUNDED = (
@@ -320,13 +323,15 @@ class _Ask:
 class Averages:
     """Averages of functions g of the output that estimate linear functionals c(pi) without bias; see the top of this file.
 
-    - `functions`: g, a row for each cell, a column for each functional; `bias`: the largest |E g - c| over the inputs.
-    - `cells`: the distribution of the outputs at the maximum likelihood estimate; `values`: c there.
+    - `functions`: g, a row for each cell, a column for each functional.
+    - `cells`: the distribution of the outputs at the maximum likelihood estimate; `values`: c there; `spread`: the distribution
+      were there `FOLLOWED` people more, evenly spread.
     - `linear`: the averages themselves; `n`: how many outputs.
     """
 
     functions: np.ndarray
     cells: np.ndarray
+    spread: np.ndarray
     values: np.ndarray
     linear: np.ndarray
     n: int
@@ -335,14 +340,12 @@ class Averages:
     @classmethod
     def of(cls, matrix: np.ndarray, counts: np.ndarray, wanted: np.ndarray, names: Any = None) -> Averages:
         """**Arguments:** `matrix`: P(cell | k); `wanted`: a row c for each functional. **Raises** `NotIdentified`."""
-        shares = maximise(matrix, counts)
-        cells = matrix @ shares
-        share = 0.99 if counts.sum() >= FOLLOWED else 0.0
-        spread = share * cells + (1 - share) * matrix.mean(axis=1)  # positive where any input sends something
-        functions = unbiased(matrix, spread, wanted, names)
-        linear = counts @ functions / counts.sum()
+        shares, n = maximise(matrix, counts), int(counts.sum())
+        cells, even = matrix @ shares, matrix.mean(axis=1)  # positive where any input sends something
+        spread = (n * cells + FOLLOWED * even) / (n + FOLLOWED)
+        functions = unbiased(matrix, spread if n >= FOLLOWED else even, wanted, names)
         ends = wanted.min(axis=1), wanted.max(axis=1)
-        return cls(functions, cells, wanted @ shares, linear, int(counts.sum()), ends)
+        return cls(functions, cells, spread, wanted @ shares, counts @ functions / n, n, ends)
 
     @property
     def errors(self) -> np.ndarray:
@@ -355,13 +358,23 @@ class Averages:
         return covariance(self.functions, self.cells)
 
     def intervals(self, critical: float) -> tuple[np.ndarray, np.ndarray]:
-        """All theta with n (average - theta)^2 <= critical^2 V(theta), V quadratic in theta along the least favourable line.
+        """All theta with n (average - theta)^2 <= critical^2 V(theta), V quadratic in theta along the least favourable line
+        through the fit, or along the one through `spread`: outputs that are improbable in the fit, and on which g may be large,
+        are not in it.
+        """
+        first = self._along(self.cells[:, None], critical)
+        # Of what does not vary in the fit, how many people may differ of whom there are none is all that there is to say.
+        still = _still(self.cells @ self.functions**2, self.cells @ self.functions)
+        second = self._along(np.where(still, self.cells[:, None], self.spread[:, None]), critical)
+        return np.minimum(first[0], second[0]), np.maximum(first[1], second[1])
 
-        On it the cells have the distribution p (1 + (theta - value)(g - value)/Var g): mass 1, and c grows at rate 1.
+    def _along(self, p: np.ndarray, critical: float) -> tuple[np.ndarray, np.ndarray]:
+        """The same along one line: on it the cells have the distribution p (1 + (theta - value)(g - value)/Var g), of mass 1, and
+        c grows at rate 1.
         """
         from scipy.special import ndtr, stdtrit
 
-        g, p = self.functions, self.cells[:, None]
+        g = self.functions
         value, second = (g * p).sum(axis=0), (g**2 * p).sum(axis=0)
         third = (g**2 * (g - value) * p).sum(axis=0)
         n, linear, v, (least, most) = self.n, self.linear, self.values, self.ranges
@@ -370,7 +383,7 @@ class Averages:
             low, high = bounded(np.clip(linear, least, most), n, (g.min(axis=0), g.max(axis=0)), level)
             return np.minimum(np.clip(low, least, most), v), np.maximum(np.clip(high, least, most), v)
         variance = second - value**2
-        known = variance <= 1e-14 * (1 + second)  # a sum of all probabilities
+        known = _still(second, value)
         variance = np.where(known, 0.0, variance)
         live = np.where(known, 1.0, variance)
         rise = np.where(known, 2 * value, third / live)  # V is 0 along the line
@@ -404,6 +417,11 @@ class Averages:
     def critical(self, level: float) -> float:
         """The factor of the band."""
         return simultaneous(self.covariance, level)
+
+
+def _still(second: np.ndarray, value: np.ndarray) -> np.ndarray:
+    """Which functions with these second moments and means do not vary: sums of all probabilities, and others without noise."""
+    return np.asarray(second - value**2 <= 1e-14 * (1 + second))
 
 
 def covariance(functions: np.ndarray, cells: np.ndarray) -> np.ndarray:

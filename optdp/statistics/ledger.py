@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Iterable
 from fractions import Fraction
 from pathlib import Path
@@ -12,10 +13,13 @@ from typing import Any
 from optdp import files
 from optdp.exact import require
 from optdp.exact.enclosures import log_of, rounded_up
-from optdp.exact.fields import Fields, load
+from optdp.exact.fields import FieldError, Fields, load
 from optdp.exact.numbers import Log, Number, below, encode, plain, show
 from optdp.problem.privacy import LDP
 from optdp.statistics.plan import Plan
+
+#: Of a plan.
+DIGEST = re.compile("[0-9a-f]{64}")
 
 
 class Exhausted(ValueError):
@@ -68,7 +72,8 @@ class Ledger:
         combination of their entries: one of them must be named where this combination was never answered before.
 
         **Raises** Exhausted (a ValueError), and then nothing is counted: an answer that would pass the limit, or the second one
-        to a plan that is answered once. TypeError where `changed` is missing, ValueError where it is not allowed.
+        to a plan that is answered once. TypeError where `changed` is missing, ValueError where it is not allowed, and where the
+        ledger counts less for earlier answers to the plan than one of them spends.
         """
         cost = self._cost(plan, changed)
         refusal = self._refusal(plan, cost)
@@ -80,7 +85,12 @@ class Ledger:
         """The likelihood ratio of the new answers: of the columns that one may report, the worst ones."""
         if not isinstance(plan, Plan):
             raise TypeError(f"plan is a {type(plan).__name__}, which is not allowed: it must be an optdp.Plan")
-        again = plan.digest in self._answers
+        counted = self._answers.get(plan.digest)
+        if counted is not None and counted < plan.ratio(plan.names):
+            raise ValueError(
+                "the ledger is not allowed here: it counts less than one answer to the plan, which it holds"
+            )
+        again = counted is not None
         if changed is not None and not isinstance(changed, Iterable):
             raise TypeError(
                 f"changed is a {type(changed).__name__}, which is not allowed: it must name columns of the plan"
@@ -112,22 +122,30 @@ class Ledger:
 
     @classmethod
     def read(cls, fields: Fields) -> Ledger:
-        """The inverse of `to_dict`, every entry checked. **Raises** FieldError, or ValueError beyond the limit."""
+        """The inverse of `to_dict`, every entry checked. **Raises** FieldError, also beyond the limit."""
         fields.integer("ledger", 1, 1)
-        made = cls(fields.number("limit"))
+        limit = fields.number("limit")
+        try:
+            made = cls(limit)
+        except ValueError as error:
+            raise FieldError(f"{fields.where}: {error}") from None
         for i, entry in enumerate(fields.entries("answers", 0, 100_000)):
             own = Fields(entry, f"{fields.where}.answers[{i}]")
             digest, eps = own.text("plan", 64), own.number("eps")
             own.done()
-            if not isinstance(eps, Log) or eps.argument < 1 or digest in made._answers:
-                raise ValueError(
-                    f"{own.where} is not allowed: it must be another plan with log(p/q), p >= q, as its epsilon"
+            if not DIGEST.fullmatch(digest) or digest in made._answers:
+                raise FieldError(
+                    f"{own.where}.plan is not allowed: it must be the digest of another plan, 64 of 0-9a-f"
+                )
+            if not isinstance(eps, Log) or eps.argument <= 1:
+                raise FieldError(
+                    f"{own.where}.eps is not allowed: it must be log(p/q) with p > q, for no answer is free"
                 )
             made._answers[digest] = eps.argument
         fields.done()
         total: Any = made.guarantee().eps
         if not LDP(made.limit).check(total.argument).passed:
-            raise ValueError(f"{fields.where} is not allowed: its answers pass its limit")
+            raise FieldError(f"{fields.where} is not allowed: its answers pass its limit")
         return made
 
     def save(self, path: str | Path) -> None:
@@ -136,7 +154,7 @@ class Ledger:
 
     @classmethod
     def load(cls, path: str | Path) -> Ledger:
-        """Read a ledger that `save` wrote. **Raises** OSError, or ValueError in one sentence."""
+        """Read a ledger that `save` wrote. **Raises** OSError, or FieldError (a ValueError) in one sentence."""
         return load(path, cls.read, kind="a ledger")
 
     def __repr__(self) -> str:

@@ -40,7 +40,7 @@ from optdp.design.kernel import solve_kernel
 from optdp.design.progress import Progress, ProgressLike
 from optdp.exact import OPTIONAL, Fields, Log, Number, Seed, Within, as_rng, coin, enclosures, require, show, written
 from optdp.exact.enclosures import rounded_up
-from optdp.exact.fields import load
+from optdp.exact.fields import FieldError, load
 from optdp.exact.numbers import above
 from optdp.mechanisms.base import Mechanism
 from optdp.mechanisms.frequency import COINS, FrequencyOracle, SubsetOracle
@@ -71,9 +71,9 @@ MOST = 10**12, 10_000
 GRAIN = 2**20
 #: What an estimate says for a goal.
 WHAT = {goal: goal for goal in GOALS} | {"distribution": "histogram", "answers": "mean"}
-#: What is predicted for a goal: of what, and which error.
+#: What is predicted for a goal: of what, and which error about the people asked.
 PREDICTED = {
-    "mean": ("mean", "one standard error"),
+    "mean": ("mean", "one standard error, at most: that of the worst entries"),
     "quantile": ("median", "root mean square error if entries are spread evenly, simulated"),
     "distribution": (
         "distribution",
@@ -81,6 +81,14 @@ PREDICTED = {
     ),
     "frequencies": ("frequencies", "root mean square standard error of a frequency"),
     "answers": ("answers", "mean absolute error of one answer, for the worst entry"),
+}
+#: The same where not everybody reports the column: how much those who do differ from the others depends on the entries.
+CHOSEN = {
+    "mean": ("mean", "one standard error if entries are spread evenly, with the noise of the worst ones"),
+    "frequencies": (
+        "frequencies",
+        "root mean square standard error of a frequency, at most: if entries are spread evenly",
+    ),
 }
 
 
@@ -334,14 +342,14 @@ class Plan(tables.Printed):
         for part in self.parts:
             error = part.unit if part.goal == "answers" else part.errors(self.n, self.reported / k)
             unit = "" if part.goal == "distribution" else getattr(part.column, "unit", "")
-            what, kind = PREDICTED[part.goal]
+            what, kind = (PREDICTED | (CHOSEN if self.reported < k else {}))[part.goal]
             lines.append(
                 f"  {part.name}: {what} within about {error:.3g} {unit}".rstrip()
                 + f" ({kind}), by {type(part.mechanism).__name__} with eps = {rounded_up(part.eps)}"
             )
         if self.compared:
             lines.append(
-                "Strategies (root mean square error; means, medians and answers in units of the columns' widths):"
+                "Strategies (root mean square of the columns' errors; means, medians and answers in units of their widths):"
             )
             lines += [f"  {name}: {error:.4g}" for name, error in self.compared]
         return "\n".join(lines)
@@ -365,7 +373,7 @@ class Plan(tables.Printed):
 
     @classmethod
     def read(cls, fields: Fields) -> Plan:
-        """The same, from entries checked one by one. **Raises** FieldError, or ValueError if rows would not be eps-LDP."""
+        """The same, from entries checked one by one. **Raises** FieldError, also if rows would not be eps-LDP."""
         fields.integer("plan", 1, 1)
         parts = fields.typed("parts", tuple[Part, ...], Within(least=1, most=MOST[1]))
         compared = []
@@ -382,19 +390,54 @@ class Plan(tables.Printed):
             fields.choice("repeat", REPEATS) if "repeat" in fields.data else "once",  # older files do not say
         )
         fields.done()
-        for part in made.parts:
-            if part.mechanism.domain != part.column.domain:
-                raise ValueError(
-                    f"{fields.where}: the mechanism of column {part.name!r} is for {part.mechanism.domain}"
-                )
-        if made.reported > len(made.units):
-            raise ValueError(f"{fields.where}: it reports more groups of columns than there are")
-        for unit in made.units:
-            if len(unit) > 1:
-                truth(unit)
-        if not LDP(made.eps).implied_by(made.guarantee()):
-            raise ValueError(f"{fields.where}: its mechanisms do not keep {show(made.eps)}-LDP together")
+        made._checked(fields.where)
         return made
+
+    def _checked(self, where: str) -> None:
+        """**Raises** FieldError unless the parts fit the columns and one another, and spend what they say; proofs come last."""
+        names = self.names
+        for i, part in enumerate(self.parts):
+            own, category = f"{where}.parts[{i}]", isinstance(part.column, Category)
+            if not part.name or names.index(part.name) < i:
+                raise FieldError(
+                    f"{own}.name is not allowed: it must be a text that is not empty, another for each column"
+                )
+            if (part.goal == "frequencies") != category:
+                must = "'frequencies', of categories" if category else "another than 'frequencies', of numbers"
+                raise FieldError(f"{own}.goal = {part.goal!r} is not allowed: it must be {must}")
+            if part.mechanism.domain != part.column.domain or _labels(part.mechanism) != _labels(part.column):
+                raise FieldError(f"{own}.mechanism is not allowed: its inputs must be those of column {part.name!r}")
+        told = [(where, self.eps), *((f"{where}.parts[{i}]", part.eps) for i, part in enumerate(self.parts))]
+        for place, eps in told:
+            try:
+                require.exact_epsilon(eps)
+            except ValueError:
+                raise FieldError(f"{place}.eps is not allowed: it must be in (0, {require.MAX_EPS:g}]") from None
+        units = self.units
+        if self.reported > len(units):
+            raise FieldError(
+                f"{where}.reported = {self.reported} is not allowed: there are only {len(units)} {self.counted}"
+            )
+        if any(part.eps != unit[0].eps for unit in units for part in unit):
+            raise FieldError(f"{where}.parts are not allowed: those of one group must have the same eps")
+        if not LDP(self.eps).implied_by(
+            LDP(_total(sorted((unit[0].eps for unit in units), key=float)[-self.reported :]))
+        ):
+            raise FieldError(
+                f"{where}.parts are not allowed: the eps of what one reports add up to more than {show(self.eps)}"
+            )
+        for unit in units:
+            try:
+                kept = LDP(unit[0].eps).implied_by(LDP(enclosures.log_of(unit_ratio(unit))))
+            except ValueError as error:
+                raise FieldError(f"{where}: {error}") from None
+            if not kept:
+                shown = ", ".join(repr(part.name) for part in unit)
+                raise FieldError(
+                    f"{where}: what is sent of {shown} does not keep {show(unit[0].eps)}-LDP, the eps of its part"
+                )
+        if not LDP(self.eps).implied_by(self.guarantee()):
+            raise FieldError(f"{where}: its mechanisms do not keep {show(self.eps)}-LDP together")
 
     def save(self, path: str | Path) -> None:
         """Write the plan to a JSON file, whole or not at all."""
@@ -427,13 +470,27 @@ def unit_ratio(unit: tuple[Part, ...]) -> Fraction:
     """The largest likelihood ratio, exactly: that of the one mechanism, or 1 + D c/(1 - c) for columns answered together."""
     if len(unit) == 1:
         own: Any = unit[0].mechanism.guarantee()
-        if not isinstance(own.eps, Log):
+        if not isinstance(own, LDP) or own.ideal or not isinstance(own.eps, Log):
             raise ValueError(f"column {unit[0].name!r}: its guarantee is not an exact ratio")
         ratio: Fraction = own.eps.argument
         return ratio
-    sizes: list[int] = [getattr(part.mechanism, "universe") for part in unit]  # noqa: B009
-    c, combinations = truth(unit), math.prod(sizes)
+    c = truth(unit)  # which sees to it that they have one
+    combinations = math.prod(getattr(part.mechanism, "universe") for part in unit)  # noqa: B009
     return 1 + Fraction(combinations * c, COINS - c)
+
+
+def _labels(of: Any) -> list[str]:
+    """The names of the categories of a column or mechanism, which are no part of its domain; none of numbers."""
+    return list(map(str, of.domain.labels)) if isinstance(of.domain, OneHot) else []
+
+
+def _total(shares: list[Number]) -> Number:
+    """Their sum, or where logarithms are among several a rational above it."""
+    return (
+        shares[0]
+        if len(shares) == 1
+        else sum((Fraction(enclosures.log_above(e.argument) if isinstance(e, Log) else e) for e in shares), Fraction(0))
+    )
 
 
 def _together(columns: Mapping[str, Column], eps: Number, weight: Mapping[str, float], group: int) -> list[Part]:

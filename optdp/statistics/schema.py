@@ -16,7 +16,7 @@ from optdp.exact import Fields, Tagged, Within, require
 from optdp.exact.fields import hints
 from optdp.exact.table import one_line
 from optdp.problem.domains import Interval, OneHot
-from optdp.statistics import portable
+from optdp.statistics import portable, tables
 from optdp.statistics.tables import Refused
 
 Outside = Literal["refuse", "clip"]
@@ -40,7 +40,7 @@ class Column(Tagged, root=True):
 
     def encode(self, values: Any, name: str) -> np.ndarray:
         """Inputs of a mechanism on `domain`, as clients read them. **Raises** ValueError naming column and row, never a value."""
-        array = np.asarray(values)
+        array = tables.entries(values)
         if array.ndim != 1:
             raise ValueError(
                 f"column {name!r} has shape {array.shape}, which is not allowed: it must be one-dimensional"

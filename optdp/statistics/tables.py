@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -54,6 +55,18 @@ def missing(values: Any) -> np.ndarray:
     return np.array([portable.missing(v) for v in values], dtype=bool)
 
 
+def entries(values: Any) -> np.ndarray:
+    """A column as an array. Lists with entries of several types keep them as they are: numpy would make texts of all of them,
+    also of what is missing, or numbers of true and false.
+    """
+    if not isinstance(values, list | tuple):
+        return np.asarray(values)
+    if len(set(map(type, values))) < 2:
+        with suppress(ValueError):  # lists of several lengths
+            return np.asarray(values)
+    return np.fromiter((None if v is np.ma.masked else v for v in values), dtype=object, count=len(values))
+
+
 def names(table: Any) -> list[str]:
     """The names of the columns. **Raises** TypeError for what is no table."""
     if isinstance(table, Mapping):
@@ -76,7 +89,7 @@ def column(table: Any, name: str) -> np.ndarray:
     part = table[name]
     if isinstance(part, np.ma.MaskedArray) and part.mask.any():  # what lies under a mask is no entry
         return np.where(part.mask, np.array(None), part.data)
-    return part.to_numpy(zero_copy_only=False) if hasattr(part, "combine_chunks") else np.asarray(part)
+    return part.to_numpy(zero_copy_only=False) if hasattr(part, "combine_chunks") else entries(part)
 
 
 def like(table: Any, columns: dict[str, np.ndarray]) -> Any:
