@@ -12,7 +12,7 @@ from optdp.problem import Problem
 MODULES = (
     "additive", "affine_window", "bathtub", "constant", "coordinates", "cube", "divergence", "finite", "frequency", "graded",
     "half_lines", "kernel", "lip", "metric", "metric_circle", "metric_line", "pair", "peak", "period", "plane", "quantile",
-    "radial", "spike", "staircase", "tails", "vector",
+    "radial", "rounded", "spike", "staircase", "tails", "vector",
 )  # fmt: skip
 
 

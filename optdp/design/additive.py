@@ -45,7 +45,7 @@ from optdp.certificates.period import PeriodCertificate
 from optdp.certificates.spike import SpikeCertificate
 from optdp.certificates.staircase import IntegerStaircaseCertificate, StaircaseCertificate
 from optdp.certificates.tails import TailsCertificate
-from optdp.design import additive_lattice, additive_narrow
+from optdp.design import additive_lattice, additive_narrow, additive_rounded
 from optdp.design.additive_lattice import BITS, Bracket, LatticeTask, as_weights, cut_off, pairs_of, private_geometric
 from optdp.design.progress import ProgressLike
 from optdp.design.registry import Run, register, solve
@@ -82,6 +82,8 @@ SUMMED, FAST = 0.3, 1e-3
 #: Noise with more points is not mixed in.
 FARTHEST = 8 * MAX_POINTS
 MAX_ROWS = 120_000
+#: Of integers with more pairs within a sensitivity, noise is rounded to them.
+MAX_PAIRS = 150_000
 #: Lattices of at most so many points per sensitivity are solved exactly where a geometric tail and slacks go together: on finer
 #: ones that takes long.
 COARSE = 24
@@ -484,6 +486,12 @@ class _Task(LatticeTask):
         reach = self.width * min(self.radius, 1 / self.eps if self.eps else math.inf, 4 * self.peak)
         return self.width > LATTICE and FINE * reach**q > 1
 
+    @property
+    def crowded(self) -> bool:
+        """Whether there are more integers than a lattice program may have, and noise is not rounded to them below."""
+        points, free = self.width * (self.radius + 2), self.discrete and self.loss.exponent not in (1, 2)
+        return free and (2 * points > MAX_POINTS or (self.width > LATTICE and self.width * points > MAX_PAIRS))
+
     def proof(self, program: LatticeProgram, costs: np.ndarray) -> AdditiveCertificate:
         """What the multipliers of a program prove."""
         rounding: Any = "bins" if program.bins else "nodes"
@@ -809,7 +817,7 @@ def solve_additive(
     - `sensitivity`: how far apart the true values of neighbouring data sets can be.
     - `rtol`: the relative gap to reach, by refining the lattice.
     - `discrete`: noise on the integers, for integer data and sensitivity. Where they are few, nothing is refined: the program is
-      exact. At larger sensitivities (to 2^36, "abs" and "squared"), and where nearly all noise is at or near 0, bounds are
+      exact. At larger sensitivities, from about 50 on and to 2^36, and where nearly all noise is at or near 0, bounds are
       refined up to `rtol` or in closed form, and noise is a staircase on the integers, or noise of the line that is rounded.
     - `n`: lattice points per sensitivity, in place of refinement up to `rtol`.
     - `time_limit`: seconds; the best bracket found so far is returned.
@@ -898,7 +906,10 @@ def design(run: Run, *, n: int | None = None, every_shift: bool = False) -> Solu
     task = _Task(run.problem, run.began + run.time_limit, method, solver)
     if task.delta > 0:
         task = task.on(task.radius + 4)  # refuses a function that is not convex there
-    best = None if n or every_shift or solver or method != "auto" else _one_period(task, run.rtol)
+    free = not (n or every_shift or solver or method != "auto")
+    best = _one_period(task, run.rtol) if free else None
+    if free and (best is None or best.gap > run.rtol) and task.crowded and additive_rounded.fits(run.problem):
+        return _beside(best, additive_rounded.solution(run, design), run)
     if best is None and task.delta > TINY and not task.loss(task.width * (task.radius + 1)):
         best = _closed_form_bracket(task)  # it ends where errors begin to cost
     near = None if n or (best and best.gap <= run.rtol) else additive_lattice.moved_in(run.problem)
@@ -924,6 +935,14 @@ register(
      "Additive", "Unbiased"),
     accepts, design, METHODS,
 )  # fmt: skip
+
+
+def _beside(best: Bracket | None, found: Solution, run: Run) -> Solution:
+    """The solution with the better of both sides of a bracket that is known."""
+    own = Bracket(found.mechanism, found.value, found.certificate, found.lower_bound)
+    both = own.better(best)
+    told = replace(found.program, seconds=run.seconds)
+    return Solution(run.problem, both.value, both.lower, both.mechanism, both.certificate, told)
 
 
 def _one_period(task: _Task, rtol: float) -> Bracket | None:

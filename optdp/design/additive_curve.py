@@ -38,7 +38,7 @@ import numpy as np
 from optdp.certificates.additive import AdditiveCertificate, Multiplier
 from optdp.certificates.base import Refusal
 from optdp.certificates.half_lines import HalfLinesCertificate
-from optdp.design import additive, additive_lattice
+from optdp.design import additive, additive_lattice, additive_rounded
 from optdp.design.additive import MAX_POINTS, private_finite
 from optdp.design.additive_graded import DULL, Mesh, Relaxation, broken_sets, peaks, spaced
 from optdp.design.additive_lattice import Bracket, LatticeTask, as_weights, cut_off, pairs_of, private_geometric
@@ -86,6 +86,8 @@ JUMPY, LATTICES = 16, 4
 #: The share of the time for noise where the bound is another program; shares of noise with room to spare that are mixed in where
 #: what is not solved breaks the curve by its rounding.
 NOISE, MIXED = 0.6, (1e-6, 1e-4, 0.01, 0.03, 0.1, 0.3, 1.0)
+#: The largest sensitivity at which integers are points of a lattice: noise is rounded to more of them.
+CROWDED = 48
 #: More pairs of a shift and a point are not looked at where noise is known already.
 MOST_PAIRS = 2_000_000
 #: How near a lattice's objectives come, as a share of rtol; the tolerance of noise that is for another loss.
@@ -851,6 +853,8 @@ def design(run: Run, *, n: int | None = None, gaussian: bool = True) -> Solution
         return _one_pair(run, n)
     if isinstance(privacy, Curve):
         return under_curve(run, lambda part: design(part, n=n))
+    if n is None and privacy.sensitivity > CROWDED and additive_rounded.fits(problem):
+        return additive_rounded.solution(run, lambda part: design(part, gaussian=gaussian))
     task = _Task(problem, run.began + run.time_limit, run.solver)
     fixed = n is not None or task.integers
     points = n or (int(task.width) if task.integers else math.ceil(4 * float(privacy.mu)) if task.gaussian else 6)

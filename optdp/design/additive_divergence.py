@@ -21,7 +21,7 @@ import numpy as np
 
 from optdp.certificates.base import Refusal
 from optdp.certificates.divergence import DivergenceCertificate
-from optdp.design import additive_lattice, additive_narrow, additive_peak
+from optdp.design import additive_lattice, additive_narrow, additive_peak, additive_rounded
 from optdp.design.additive_lattice import JUMPY, Bracket, LatticeTask, as_weights
 from optdp.design.registry import Run, register
 from optdp.exact import require
@@ -57,6 +57,8 @@ TAILS, RAREST, FARTHEST = 4, 1e-10, 400.0
 ENOUGH = 1e-4
 #: Renyi divergences of orders up to this are bounded as the KL divergence; how often the share is doubled that is kept back.
 NEAR, DOUBLED = 1.001, 9
+#: The largest sensitivity at which integers are points of a lattice: noise is rounded to more of them.
+CROWDED = 128
 #: Lattices that may fail.
 FAILURES = 3
 #: How often the reference and what lies beyond it are fitted to each other; of more points than these only twice. The noise is
@@ -394,6 +396,11 @@ def design(run: Run, *, n: int | None = None) -> Solution:
         n = require.integer("n", n, low=1, high=1000)
     problem, deadline = run.problem, run.began + run.time_limit
     additive_lattice.sized(problem)
+    width: float = problem.privacy.sensitivity  # type: ignore[attr-defined]
+    peaked = isinstance(problem.privacy, RDP) and float(problem.privacy.bound) >= additive_peak.FROM
+    if n is None and width > CROWDED and not peaked and additive_rounded.fits(problem):
+        with contextlib.suppress(ValueError):  # the program below says why
+            return additive_rounded.solution(run, design)
     if isinstance(problem.privacy, RDP) and float(problem.privacy.alpha) < NEAR:
         with contextlib.suppress(ValueError):  # the program below says why
             return _near_kl(run, n)

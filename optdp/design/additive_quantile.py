@@ -27,7 +27,7 @@ from optdp.certificates.base import Refusal
 from optdp.certificates.period import PeriodCertificate, error_bar
 from optdp.certificates.quantile import QuantileCertificate
 from optdp.certificates.staircase import StaircaseCertificate
-from optdp.design import additive, additive_curve, additive_divergence
+from optdp.design import additive, additive_curve, additive_divergence, additive_rounded
 from optdp.design.additive_lattice import Bracket, pairs_of
 from optdp.design.additive_pairs import from_single, nothing, under_curve
 from optdp.design.registry import Run, register
@@ -44,6 +44,8 @@ from optdp.solution import Solution
 #: below it, up to LIMIT.
 FINEST = {"additive": 64, "additive_curve": 12, "additive_divergence": 32}
 LIMIT = 256
+#: The largest sensitivity at which integers are points of a lattice: noise is rounded to more of them.
+CROWDED = 48
 #: Probabilities are tried for so many distances at most, and solved to gaps so many times that of the quantile: they fall faster.
 PROBES, STEEPER = 60, 3.0
 #: The share of the bracket around an estimate in which the next fraction is looked for.
@@ -192,6 +194,9 @@ def design(run: Run, *, n: int | None = None) -> Solution:
     if not integers and Fraction(level) <= least:
         why = f"noise that is 0 with probability delta = {float(least):g} has the quantile 0"
         raise ValueError(f"level = {level:g} is not allowed: {why}; it must be above delta")
+    crowded = integers and privacy.sensitivity > CROWDED  # type: ignore[attr-defined]
+    if crowded and Fraction(level) > least and additive_rounded.fits(problem):
+        return additive_rounded.solution(run, design)
     if isinstance(privacy, Curve):
         return under_curve(run, lambda part: design(part, n=n))
     fixed = int(privacy.sensitivity) if integers else n or 0  # type: ignore[attr-defined]

@@ -2,8 +2,9 @@
 
 The law of integer noise at a sensitivity of a million has millions of numbers. Instead Z is drawn on the line and rounded at
 random to one of its two neighbours, so that the mean stays; this commutes with integer inputs, x + round(Z) = round(x + Z), and
-what is done to an output costs no privacy. The mean of |.| is that of Z exactly (|x| is linear between integers), that of the
-square exceeds it by f(1 - f), f the fractional part of Z: by at most 1/4.
+what is done to an output costs no privacy. The loss of round(Z) is, on average, on the line between those of the neighbours: for
+|.| it is that of Z exactly, for the square it exceeds that by f(1 - f), f the fractional part of Z, by at most 1/4
+(`optdp.problem.rounding`).
 """
 
 from __future__ import annotations
@@ -15,13 +16,17 @@ from fractions import Fraction
 from typing import Annotated, Any
 
 import numpy as np
+from flint import ctx
 from numpy.typing import ArrayLike
 
 from optdp.exact import Check, Within, enclosures
 from optdp.mechanisms.additive import AdditiveMechanism
+from optdp.mechanisms.gaussian import LatticeGaussian
 from optdp.mechanisms.noise import AdditiveNoise, ProvenNoise
 from optdp.mechanisms.staircase import LatticeStaircase
-from optdp.problem import Integers, Line, LossLike, Privacy
+from optdp.problem import Integers, Line, LossLike, Objective, Privacy, Quantile
+from optdp.problem.losses import Threshold
+from optdp.problem.rounding import ramped, rounded
 
 #: Sensitivities from 1 to this: the grid of the noise on the line is finer than the integers.
 WIDEST = 2.0**36
@@ -33,7 +38,8 @@ NODES = (np.arange(32) + 0.5) / 32
 class RoundedNoise(ProvenNoise):
     """Integer noise, exactly sampled: noise on the line, rounded to an integer at random without bias.
 
-    **Arguments:** `domain`: the `Integers`; `noise`: an `AdditiveMechanism` or `LatticeStaircase` on the `Line`.
+    **Arguments:** `domain`: the `Integers`; `noise`: an `AdditiveMechanism`, `LatticeStaircase` or `LatticeGaussian` on the
+    `Line`.
 
         >>> import optdp
         >>> noise = RoundedNoise(optdp.Integers(), LatticeStaircase.private(1.0, 10**6))
@@ -49,10 +55,10 @@ class RoundedNoise(ProvenNoise):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not isinstance(self.noise, AdditiveMechanism | LatticeStaircase) or not isinstance(self.noise.domain, Line):
-            raise TypeError(
-                f"noise = {self.noise!r} is not allowed: it must be an AdditiveMechanism or LatticeStaircase on the line"
-            )
+        kinds = AdditiveMechanism | LatticeStaircase | LatticeGaussian
+        if not isinstance(self.noise, kinds) or not isinstance(self.noise.domain, Line):
+            allowed = "it must be an AdditiveMechanism, LatticeStaircase or LatticeGaussian on the line"
+            raise TypeError(f"noise = {self.noise!r} is not allowed: {allowed}")
         if not 1 <= self.noise.sensitivity <= WIDEST or not self._per:
             raise ValueError(
                 f"noise is not allowed: its sensitivity must be between 1 and {WIDEST:g}, its cells 1 or more"
@@ -92,22 +98,48 @@ class RoundedNoise(ProvenNoise):
     # --- values
 
     def enclose_loss(self, loss: LossLike = "abs") -> tuple[float, float]:
-        """(low, high) that contain E L(|Y - x|) for "abs" and "squared", proven."""
+        """(low, high) that contain E L(|Y - x|) for powers and piecewise polynomials, proven."""
         law = self._loss(loss)
-        if law.exponent not in (1, 2):
-            refusal = "for rounded noise 'abs' and 'squared' have a proven value"
-            raise TypeError(f"loss = {law.name!r} is not allowed: {refusal}")
+        try:
+            smooth = ramped(law)
+            rounded(law, 1.0)
+        except ValueError as error:
+            raise TypeError(f"loss = {law.name!r} is not allowed: {error}") from None
         # Inputs are integers, which are points of the noise's grid: what it says of numbers sent holds for Z as it is drawn.
-        noise = self.noise
-        low, high = (
-            noise.enclose_loss(law, sent=True) if isinstance(noise, AdditiveMechanism) else noise.enclose_loss(law)
-        )
-        return low, high if law.exponent == 1 else enclosures.round_up(Fraction(high) + Fraction(1, 4))
+        exact = {"sent": True} if isinstance(self.noise, AdditiveMechanism) else {}
+        low, high = self.noise.enclose_loss(smooth, **exact)
+        with ctx.workprec(enclosures.PRECISION):
+            less, more = rounded(law, high)
+            low, high = enclosures.round_down(low - less), enclosures.round_up(high + more)
+        return max(low, 0.0), high
+
+    def enclose(self, objective: Objective) -> tuple[float, float]:
+        return self._quantile(objective.level) if isinstance(objective, Quantile) else super().enclose(objective)
+
+    def _quantile(self, level: float) -> tuple[float, float]:
+        """Of |Y - x|, an integer: the least t from which on P(|Y - x| > t) <= 1 - level, as far as that is proven."""
+        most = 1 - Fraction(level)
+
+        def enough(t: int, side: int) -> bool:
+            return t >= 0 and Fraction(self.enclose_loss(Threshold(t + 0.5))[side]) <= most
+
+        found, guess = [], math.ceil(self.noise.quantile((1 + level) / 2))
+        for side in (0, 1):
+            low, high, step = guess - 1, guess, 1
+            while enough(low, side):
+                low, high, step = low - step, low, 2 * step
+            while not enough(high, side):
+                low, high, step = high, high + step, 2 * step
+            while high - low > 1:
+                middle = (low + high) // 2
+                low, high = (low, middle) if enough(middle, side) else (middle, high)
+            found.append(float(high))
+        return found[0], found[1]
 
     def noise_loss(self, loss: LossLike = "abs") -> float:
         """E L(|Z|), in floating point; where Z reaches over many integers, its fractional part is taken as uniform."""
         law = self._loss(loss)
-        return self.noise.noise_loss(law) + (1 / 6 if law.exponent == 2 else 0.0)
+        return self.noise.noise_loss(ramped(law)) + (1 / 6 if law.exponent == 2 else 0.0)
 
     # --- the law in floats: the average over how Z is rounded, by midpoints
 
@@ -154,4 +186,5 @@ class RoundedNoise(ProvenNoise):
         return f"RoundedNoise, integer noise for sensitivity {self.sensitivity:g}: rounded noise of the line, {losses}"
 
     def _loss(self, loss: Any) -> Any:
-        return self.noise._loss(loss)
+        law = self.noise._loss(loss)
+        return law.whole if law.form == "distance" else law

@@ -1,0 +1,179 @@
+"""Losses of integers and of numbers: what changes when an integer is spread over a unit, or a number is rounded to an integer.
+
+Let U be uniform on [-1/2, 1/2], and let R be z rounded at random to one of the integers next to it, E R = z. For a loss L of the
+distance (`DistanceLoss`), let C be its continuous part, what is left without its jumps, and mu the measure C''.
+
+- An integer k >= 1 costs E C(k + U) = C(k) + int w(t - k) mu(dt) when it is spread, w(t) = (1/2 - |t|)_+^2/2: at most 1/24 of
+  the largest C'' on pieces and 1/8 of the kinks within a unit more. At k = 0 it is 2 int_0^(1/2) C. A jump of L is met by k
+  exactly where k + U is beyond the half-integer before the first integer that meets it, and there B has it instead of L.
+- The loss of R is the line between the values at the integers next to z: over C(z) by at most 1/8 of the largest C'' and 1/4 of
+  the kinks within a unit, and a jump becomes a ramp between the last integer before it and the first one that meets it.
+- Of a power d^q C'' = q (q - 1) d^(q - 2). For q < 2 its largest value is that at 1/2, or 0 for q <= 1; a chord from 0 to 1 is
+  over d^q by at most 1/4, or below it by at most 1. For q > 2 it grows with the distance, and by Jensen's and Minkowski's
+  inequalities E (D + h)^(q - 2) <= ((E D^q)^(1/q) + h)^(q - 2), with h = 1/2 or 1.
+"""
+
+from __future__ import annotations
+
+import bisect
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import pairwise
+
+from flint import arb
+
+from optdp.exact import enclosures
+from optdp.exact.polynomial import bernstein, moved, primitive, slope
+from optdp.exact.sweep import horner
+from optdp.problem.losses import DistanceLoss, Pieces, Threshold
+
+HALF = Fraction(1, 2)
+#: Steps at integers up to this have half-integers among floats.
+EVEN = 2.0**51
+
+
+@dataclass(frozen=True)
+class _Parts:
+    """C in pieces, and the jumps as (first integer that meets it, height)."""
+
+    breaks: Sequence[Fraction]
+    rows: Sequence[Sequence[Fraction]]
+    jumps: Sequence[tuple[int, Fraction]]
+
+    @property
+    def curvature(self) -> tuple[Fraction, Fraction]:
+        """The least and the largest C'' on all pieces, 0 included."""
+        low = high = Fraction(0)
+        for row, start, end in zip(self.rows, self.breaks, (*self.breaks[1:], None), strict=True):
+            bend = moved(slope(slope(row)), start)
+            if end is None:
+                if any(bend[1:]):
+                    raise ValueError("a loss whose slope grows faster than the distance has no bound on its curvature")
+                bend = bend[:1]
+            else:
+                bend = bernstein([c * (end - start) ** k for k, c in enumerate(bend)])
+            low, high = min(low, *bend), max(high, *bend)
+        return low, high
+
+    def kinks(self, sign: int) -> Fraction:
+        """By how much the slope rises (`sign` 1) or falls (-1) at the breaks, at most within a unit."""
+        bends = [
+            max(sign * (horner(slope(after), b) - horner(slope(before), b)), Fraction(0))
+            for b, (before, after) in zip(self.breaks[1:], pairwise(self.rows), strict=True)
+        ]
+        sums, places = [Fraction(0), *bends], self.breaks[1:]
+        for k in range(1, len(sums)):
+            sums[k] += sums[k - 1]
+        return max(
+            (sums[bisect.bisect_right(places, b + 1)] - sums[k] for k, b in enumerate(places)), default=Fraction(0)
+        )
+
+    def with_jumps(self, ramps: bool) -> DistanceLoss:
+        """C and the jumps at half-integers, or (`ramps`) spread over the unit before the integers that meet them."""
+        changes: list[tuple[Fraction, tuple[Fraction, Fraction]]] = []
+        for k, height in self.jumps:
+            if ramps:
+                changes += [(Fraction(k - 1), ((1 - k) * height, height)), (Fraction(k), (k * height, -height))]
+            else:
+                changes.append((k - HALF, (height, Fraction(0))))
+        changes.sort(key=lambda change: change[0])
+        rows, level, rate, met = [], Fraction(0), Fraction(0), 0
+        places = sorted({*self.breaks, *(at for at, _ in changes)})
+        for at in places:
+            while met < len(changes) and changes[met][0] <= at:
+                level, rate, met = level + changes[met][1][0], rate + changes[met][1][1], met + 1
+            row = [*self.rows[bisect.bisect_right(self.breaks, at) - 1], Fraction(0)]
+            rows.append([row[0] + level, row[1] + rate, *row[2:]])
+        return Pieces(places, rows)
+
+    def integral(self, end: Fraction) -> Fraction:
+        """The integral of C from 0 to `end`."""
+        total = Fraction(0)
+        for row, start, stop in zip(self.rows, self.breaks, (*self.breaks[1:], None), strict=True):
+            if start < end:
+                whole = primitive(row)
+                total += horner(whole, end if stop is None else min(stop, end)) - horner(whole, start)
+        return total
+
+
+def _parts(loss: DistanceLoss) -> _Parts | None:
+    """None for losses that are not piecewise polynomial."""
+    if loss.polynomials is None:
+        return None
+    breaks, rows = loss.polynomials
+    still, jumps, passed = [list(rows[0])], [], Fraction(0)
+    for b, (before, after) in zip(breaks[1:], pairwise(rows), strict=True):
+        height = horner(after, b) - horner(before, b)
+        passed += height
+        still.append([after[0] - passed, *after[1:]])
+        if height:
+            jumps.append((math.ceil(b) if loss.right_continuous else math.floor(b) + 1, height))
+    return _Parts(breaks, still, jumps)
+
+
+def known(loss: DistanceLoss) -> bool:
+    """Whether what spreading and rounding change is bounded."""
+    try:
+        both = on_line(loss), ramped(loss)
+        return bool(spread(loss, 1.0, Fraction(1)) >= 0 and rounded(loss, 1.0)[0] >= 0 and both)
+    except ValueError:
+        return False
+
+
+def on_line(loss: DistanceLoss) -> DistanceLoss:
+    """B: what it costs to spread an integer X, E B(|X + U|), is little more than E L(|X|); `spread` says how much."""
+    parts = _parts(loss)
+    if parts is None or not parts.jumps:
+        return loss
+    (first, height), *others = parts.jumps
+    if loss.steps and not others and height == 1 and not loss.exact(Fraction(0)) and first < EVEN:
+        return Threshold(first - 0.5)
+    return parts.with_jumps(ramps=False)
+
+
+def ramped(loss: DistanceLoss) -> DistanceLoss:
+    """What the loss of a number costs that is rounded to an integer at random, but for what `rounded` says."""
+    parts = _parts(loss)
+    return loss if parts is None or not parts.jumps else parts.with_jumps(ramps=True)
+
+
+def spread(loss: DistanceLoss, value: float, rare: Fraction) -> arb:
+    """By how much E B(|X + U|) exceeds E L(|X|) at most, for integers X with P(X = 0) <= rare; `value`: at most the former.
+
+    **Raises** ValueError where that is not bounded.
+    """
+    parts, q = _parts(loss), loss.exponent
+    if parts is not None:
+        most = enclosures.ball(parts.curvature[1] / 24 + parts.kinks(1) / 8)
+        zero = enclosures.ball(2 * parts.integral(HALF) - parts.rows[0][0])
+    elif q is not None:
+        power, half = enclosures.ball(q), enclosures.ball(HALF)
+        most = (power * (power - 1) / 24).max(arb(0))
+        if q <= 2:
+            most *= half ** (power - 2)
+        else:
+            most *= (enclosures.ball(value) ** (1 / power) + half) ** (power - 2)
+        zero = half**power / (power + 1)
+    else:
+        raise ValueError(f"of the loss {loss.name} nothing is known between integers")
+    return most + (zero - most).max(arb(0)) * enclosures.ball(rare)
+
+
+def rounded(loss: DistanceLoss, value: float) -> tuple[arb, arb]:
+    """(less, more): E L(|R|) of a number Z that is rounded lies so much below or above that of `ramped`, which is `value`.
+
+    **Raises** ValueError where that is not bounded.
+    """
+    parts, q = _parts(loss), loss.exponent
+    if parts is not None:
+        low, high = parts.curvature
+        return tuple(enclosures.ball(v) for v in (-low / 8 + parts.kinks(-1) / 4, high / 8 + parts.kinks(1) / 4))
+    if q is None:
+        raise ValueError(f"of the loss {loss.name} nothing is known between integers")
+    if q <= 1:
+        return arb(int(q < 1)), arb(0)
+    power = enclosures.ball(q)
+    grown = (enclosures.ball(value) ** (1 / power) + 1) ** (power - 2) if q > 2 else arb(1)
+    return arb(0), enclosures.ball(Fraction(1, 4)) if q <= 2 else power * (power - 1) / 8 * grown

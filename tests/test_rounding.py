@@ -1,0 +1,222 @@
+"""Noise on the integers from noise on the line: what spreading and rounding cost, the bound, the mechanism, and the design."""
+
+from __future__ import annotations
+
+import json
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from flint import ctx
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import optdp
+from optdp.certificates.additive import AdditiveCertificate
+from optdp.certificates.base import Refusal
+from optdp.certificates.rounded import RoundedCertificate, rarest
+from optdp.design import additive_rounded
+from optdp.exact import enclosures
+from optdp.mechanisms.gaussian import LatticeGaussian
+from optdp.mechanisms.rounded import RoundedNoise
+from optdp.mechanisms.staircase import LatticeStaircase
+from optdp.problem.rounding import known, on_line, ramped, rounded, spread
+
+LOSSES = [
+    optdp.Power(0.5), optdp.Power(1), optdp.Power(1.5), optdp.Power(2), optdp.Power(3), optdp.Power(4.5), optdp.Huber(0.7),
+    optdp.Huber(5.0), optdp.Threshold(0.5), optdp.Threshold(2), optdp.Threshold(3.7),
+    optdp.Pieces((0, "1/3", 2, "7/2"), ((0, 0, 2), ("1/2", 1), (3,), (1, 1))),
+    optdp.Pieces((0, "5/2", "13/4"), ((1,), (1, 0, 0, "1/5"), (9, 0, "1/2"))),
+]  # fmt: skip
+
+
+def masses(seed: int, count: int = 9) -> list[Fraction]:
+    """Of 0, 1, ..., a random law."""
+    weights = np.random.default_rng(seed).integers(0, 30, count) ** 2 + 1
+    return [Fraction(int(w), int(weights.sum())) for w in weights]
+
+
+def expected(loss, law):
+    """E L(K) of a law on integers."""
+    return sum((float(p) * float(loss(float(k))) for k, p in enumerate(law)), 0.0)
+
+
+@pytest.mark.parametrize("loss", LOSSES, ids=lambda loss: loss.name)
+@pytest.mark.parametrize("seed", range(4))
+def test_what_spreading_an_integer_costs(loss, seed):
+    """E B(|X + U|) by integrals of B, beside E L(|X|): at most the bound more, and half of it at least for smooth losses."""
+    law, line = masses(seed), on_line(loss)
+    ends = [max(k - 0.5, 0.0) for k in range(len(law) + 1)]
+    parts = [float(b - a) for a, b in zip(line.integral(ends), line.integral(ends)[1:], strict=False)]
+    parts[0] *= 2  # from -1/2 on
+    spread_out = sum(float(p) * part for p, part in zip(law, parts, strict=True))
+    with ctx.workprec(100):
+        most = float(spread(loss, spread_out, law[0]))
+    assert spread_out <= expected(loss, law) + most + 1e-12
+    if loss.steps:  # a threshold is moved to where no integer is: nothing is lost
+        assert most == 0 and spread_out == pytest.approx(expected(loss, law), abs=1e-12)
+
+
+@pytest.mark.parametrize("loss", LOSSES, ids=lambda loss: loss.name)
+def test_what_rounding_a_number_costs(loss):
+    """The mean of L over the two integers next to z, weighted so that the mean stays, for laws on a fine grid."""
+    rng, smooth = np.random.default_rng(5), ramped(loss)
+    for _ in range(20):
+        z = rng.random(40) * rng.choice([1.0, 4.0, 9.0])
+        low, share = np.floor(z), z - np.floor(z)
+        exact = float(((1 - share) * loss(low) + share * loss(low + 1)).mean())
+        value = float(smooth(z).mean())
+        with ctx.workprec(100):
+            less, more = (float(v) for v in rounded(loss, value))
+        assert value - less - 1e-12 <= exact <= value + more + 1e-12
+        if loss.steps:
+            assert less == more == 0
+
+
+@given(st.lists(st.tuples(st.fractions(0, 6, max_denominator=9), st.integers(0, 5), st.integers(0, 3)), max_size=4))
+@settings(max_examples=60, deadline=None)
+def test_losses_in_pieces_are_what_integers_meet(given_pieces):
+    """B on the half-integers, ramps on the integers: both agree with L where it has jumps alone, wherever these are."""
+    breaks, height, rows = [Fraction(0)], Fraction(0), [(Fraction(0),)]
+    for at, jump, _ in sorted(given_pieces):
+        if at > breaks[-1]:
+            height += jump
+            breaks.append(at)
+            rows.append((height,))
+    loss = optdp.Pieces(breaks, rows)
+    line, slanted = on_line(loss), ramped(loss)
+    for k in range(9):
+        met = loss.exact(Fraction(k))
+        assert slanted.exact(Fraction(k)) == met
+        for off in ("-49/100", "0", "49/100"):
+            assert line.exact(abs(k + Fraction(off))) == met
+
+
+def test_losses_of_which_too_little_is_known():
+    assert known(optdp.Huber(1.0)) and known(optdp.Threshold(2)) and known(optdp.Power(7))
+    assert not known(optdp.CustomLoss(lambda d: d, shape="convex"))
+    assert not known(optdp.Pieces((0, 1), ((0,), (0, 0, 0, 1))))  # curved more and more
+
+
+NOTIONS = [
+    lambda d: optdp.ApproxDP(1.0, 0.05, d), lambda d: optdp.ApproxDP("1/2", 0, d), lambda d: optdp.GDP(1.0, d),
+    lambda d: optdp.Profile([(1, "1/100"), ("1/2", "1/20")], d), lambda d: optdp.KL(0.5, d), lambda d: optdp.RDP(2, 0.5, d),
+    lambda d: optdp.Curve([(0, 0.3), (1, 0.1)], sensitivity=d),
+]  # fmt: skip
+
+
+#: By loss and notion; others take long where all integers are points.
+BOTH = [
+    *((optdp.Power(1), k) for k in range(7)), *((optdp.Huber(2.0), k) for k in (0, 1, 2, 3, 5)),
+    *((optdp.Threshold(3), k) for k in (0, 1, 4, 5)), (optdp.Power(0.5), 1),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("loss", "notion"), BOTH, ids=str)
+def test_brackets_agree_with_the_program_of_all_integers(loss, notion):
+    """Two routes at a small sensitivity, where both are possible; the bound is a share below, the value a share above."""
+    problem = optdp.Problem(NOTIONS[notion](4.0), optdp.Integers(), optdp.WorstCase(loss), optdp.Additive())
+    whole = optdp.solve(problem, 1e-3, 5.0)
+    line = optdp.Problem(problem.privacy, optdp.Line(), optdp.WorstCase(on_line(loss)), optdp.Additive())
+    found = optdp.solve(line, 1e-2, 5.0)
+    proven = RoundedCertificate(found.certificate).bound(problem).value
+    assert 0.5 * whole.lower_bound <= proven <= whole.value * (1 + 1e-12)
+    noise = RoundedNoise(optdp.Integers(), found.mechanism)
+    low, high = noise.enclose(problem.objective)
+    assert whole.lower_bound * (1 - 1e-12) <= high and low <= high and noise.satisfies(problem.privacy)
+    x = noise.randomize(np.zeros(100_000), 0)
+    assert (x == np.round(x)).all()
+    costs = loss(np.abs(x))
+    error = 5 * costs.std() / math.sqrt(x.size) + 1e-9
+    assert low - error <= costs.mean() <= high + error
+
+
+@pytest.mark.parametrize("privacy", [f(4.0) for f in NOTIONS], ids=str)
+def test_the_chance_of_no_noise_is_bounded(privacy):
+    """Whatever the noise is: here that with the largest chance of 0."""
+    found = optdp.solve_additive(privacy, loss=optdp.Threshold(0), discrete=True, rtol=1e-2, time_limit=10)
+    assert 1 - found.value <= float(rarest(privacy)) < 1
+
+
+@pytest.mark.parametrize(
+    ("privacy", "loss", "gap"),
+    [
+        (optdp.ApproxDP(1.0, 0.01, 1000.0), optdp.Huber(333.0), 1e-3),  # 0.30 before
+        (optdp.ApproxDP(1.0, 0.1, 3000.0), optdp.Huber(1000.0), 1e-3),  # 0.62 before
+        (optdp.ApproxDP(1.0, 0.0, 100_003.0), optdp.Threshold(200_006), 1e-3),  # refused before
+        (optdp.ApproxDP(1.0, 0.01, 100.0), optdp.Quantile(0.9), 1e-2),  # 1 after 30 seconds
+        (optdp.GDP(1.0, 1e5), optdp.Power(2), 1e-3),  # refused before
+        (optdp.KL(0.5, 1000.0), optdp.Power(1), 1e-3),  # refused before
+        (optdp.RDP(2, 0.5, 1000.0), optdp.Quantile(0.9), 2e-2),  # refused before
+        (optdp.Profile([(1, "1/100"), ("1/2", "1/20")], 1e5), optdp.Power(3), 1e-3),  # refused before
+    ],
+    ids=str,
+)
+def test_large_sensitivities(privacy, loss, gap):
+    found = optdp.solve_additive(privacy, loss=loss, discrete=True, rtol=gap, time_limit=60)
+    assert found.gap <= 1.2 * gap and found.verify() and isinstance(found.mechanism, RoundedNoise)
+    assert "rounded to integers" in found.program.constraints
+    again = optdp.Solution.from_dict(json.loads(json.dumps(found.to_dict())))
+    assert again == found and again.verify()
+    drawn = np.abs(found.mechanism.randomize(np.full(40_000, 7), 3) - 7)
+    if isinstance(loss, optdp.Quantile):
+        assert np.mean(drawn <= found.value) == pytest.approx(loss.level, abs=0.02)
+        assert np.mean(drawn <= 0.95 * found.lower_bound) < loss.level
+    else:
+        assert loss(drawn).mean() == pytest.approx(found.value, rel=0.1)
+
+
+def test_quantiles_are_those_of_the_law():
+    """Exactly: the least integer t with P(|Y - x| > t) <= 1 - level, by the distribution function in floats."""
+    for noise in (LatticeStaircase.private(1.0, 20.0), LatticeGaussian(optdp.Line(), 20.0, 1.0)):
+        whole = RoundedNoise(optdp.Integers(), noise)
+        for level in (0.05, 0.5, 0.9, 0.999):
+            low, high = whole.enclose(optdp.Quantile(level))
+            assert low == high == whole.quantile((1 + level) / 2)
+            assert (
+                whole.enclose_loss(optdp.Threshold(high))[1]
+                <= 1 - level
+                < whole.enclose_loss(optdp.Threshold(low - 1))[0]
+            )
+
+
+def test_a_gaussian_is_rounded():
+    noise = RoundedNoise(optdp.Integers(), LatticeGaussian(optdp.Line(), 12.0, "3/2"))
+    assert noise.guarantee() == optdp.GDP("3/2", 12.0) and noise.satisfies(optdp.GDP(1.5, 12.0))
+    drawn = noise.randomize(np.zeros(200_000), 1)
+    low, high = noise.enclose_loss("squared")
+    assert low <= 64 + 1 / 6 <= high and drawn.var() == pytest.approx(64 + 1 / 6, rel=0.02)
+    assert abs(drawn.mean()) < 0.1
+    places = np.arange(-20, 21)
+    counts = (drawn[:, None] == places).mean(axis=0)
+    assert np.abs(counts - noise.noise_probability(places)).max() < 6 * math.sqrt(0.05 / drawn.size)
+
+
+def test_the_certificate_proves_nothing_else():
+    privacy = optdp.ApproxDP(1.0, 0.01, 500.0)
+    found = optdp.solve_additive(privacy, loss=optdp.Huber(100.0), discrete=True)
+    assert isinstance(found.certificate, RoundedCertificate)
+    line = optdp.Problem(privacy, optdp.Line(), optdp.WorstCase(optdp.Huber(100.0)), optdp.Additive())
+    with pytest.raises(Refusal, match="the integers"):
+        found.certificate.bound(line)
+    whole = optdp.Problem(privacy, optdp.Integers(), optdp.WorstCase(optdp.Huber(100.0)), optdp.Additive())
+    with pytest.raises(Refusal, match="the integers"):  # what is spread over units is on the line
+        RoundedCertificate(found.certificate).bound(whole)
+    with pytest.raises(Refusal, match="curvature"):
+        curved = optdp.Pieces((0, 1), ((0,), (0, 0, 0, 1)))
+        found.certificate.bound(optdp.Problem(privacy, optdp.Integers(), optdp.WorstCase(curved), optdp.Additive()))
+    # Under weaker privacy it proves less, and never more than the noise there has.
+    weaker = optdp.Problem(
+        optdp.ApproxDP(2.0, 0.1, 500.0), optdp.Integers(), optdp.WorstCase(optdp.Huber(100.0)), optdp.Additive()
+    )
+    try:
+        proven = found.certificate.bound(weaker).value
+    except Refusal:
+        proven = 0.0
+    assert proven <= optdp.solve(weaker).value
+
+
+def test_error_bars_that_are_too_short_are_not_proven():
+    assert additive_rounded._error_bars(AdditiveCertificate(1, "nodes", ())) == []
+    assert enclosures.round_up(rarest(optdp.ApproxDP(0, "1/2", 10.0))) == pytest.approx(11 / 21)
