@@ -558,10 +558,12 @@ def test_which_error_is_predicted_is_said_as_it_is(split, sampled):
     ends, for which who is chosen matters more.
     """
     assert "(one standard error, at most: that of the worst entries)" in split.summary()
-    assert "(one standard error if entries are spread evenly, with the noise of the worst ones)" in sampled.summary()
+    assert (
+        "(one standard error: the noise of the worst entries, the sampling of evenly spread ones)" in sampled.summary()
+    )
     assert "(root mean square standard error of a frequency)" in split.summary()
     assert (
-        "(root mean square standard error of a frequency, at most: if entries are spread evenly)" in sampled.summary()
+        "(root mean square standard error of a frequency, at most: that of evenly spread entries)" in sampled.summary()
     )
     rng, n, schema = np.random.default_rng(5), 1000, {"a": optdp.Number(0, 1), "b": optdp.Number(0, 1)}
     for strategy in ("split", "sample"):

@@ -84,10 +84,10 @@ PREDICTED = {
 }
 #: The same where not everybody reports the column: how much those who do differ from the others depends on the entries.
 CHOSEN = {
-    "mean": ("mean", "one standard error if entries are spread evenly, with the noise of the worst ones"),
+    "mean": ("mean", "one standard error: the noise of the worst entries, the sampling of evenly spread ones"),
     "frequencies": (
         "frequencies",
-        "root mean square standard error of a frequency, at most: if entries are spread evenly",
+        "root mean square standard error of a frequency, at most: that of evenly spread entries",
     ),
 }
 
