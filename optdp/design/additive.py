@@ -910,7 +910,9 @@ def design(run: Run, *, n: int | None = None, every_shift: bool = False) -> Solu
     best = _one_period(task, run.rtol) if free else None
     if free and (best is None or best.gap > run.rtol) and task.crowded and additive_rounded.fits(run.problem):
         return _beside(best, additive_rounded.solution(run, design), run)
-    if best is None and task.delta > TINY and not task.loss(task.width * (task.radius + 1)):
+    with np.errstate(over="ignore"):
+        free_of_cost = not task.loss(task.width * (task.radius + 1))
+    if best is None and task.delta > TINY and free_of_cost:
         best = _closed_form_bracket(task)  # it ends where errors begin to cost
     near = None if n or (best and best.gap <= run.rtol) else additive_lattice.moved_in(run.problem)
     if near is not None:
