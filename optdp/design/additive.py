@@ -909,7 +909,7 @@ def design(run: Run, *, n: int | None = None, every_shift: bool = False) -> Solu
     free = not (n or every_shift or solver or method != "auto")
     best = _one_period(task, run.rtol) if free else None
     if free and (best is None or best.gap > run.rtol) and task.crowded and additive_rounded.fits(run.problem):
-        return _beside(best, additive_rounded.solution(run, design), run)
+        return _beside(best, additive_rounded.solution(run, design), task, run)
     with np.errstate(over="ignore"):
         free_of_cost = not task.loss(task.width * (task.radius + 1))
     if best is None and task.delta > TINY and free_of_cost:
@@ -939,12 +939,13 @@ register(
 )  # fmt: skip
 
 
-def _beside(best: Bracket | None, found: Solution, run: Run) -> Solution:
-    """The solution with the better of both sides of a bracket that is known."""
-    own = Bracket(found.mechanism, found.value, found.certificate, found.lower_bound)
-    both = own.better(best)
-    told = replace(found.program, seconds=run.seconds)
-    return Solution(run.problem, both.value, both.lower, both.mechanism, both.certificate, told)
+def _beside(best: Bracket | None, found: Solution, task: _Task, run: Run) -> Solution:
+    """The solution with the better of both sides of a bracket that is known; what is told is about the noise."""
+    both = Bracket(found.mechanism, found.value, found.certificate, found.lower_bound).better(best)
+    told = found.program if both.mechanism is found.mechanism else _program(replace(both, kind="one period"), task, run)
+    return Solution(
+        run.problem, both.value, both.lower, both.mechanism, both.certificate, replace(told, seconds=run.seconds)
+    )
 
 
 def _one_period(task: _Task, rtol: float) -> Bracket | None:
