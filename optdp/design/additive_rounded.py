@@ -2,8 +2,8 @@
 
 A lattice program has the integers for its points, and as many rows as there are pairs of them within a sensitivity. Where
 that is too much, noise of the line is as good but for what its rounding costs (`optdp.mechanisms.rounded`), and the bound of the
-line holds but for what spreading an integer over a unit costs (`optdp.certificates.rounded`): shares of about 1/D^2 of a smooth
-loss, of 1/D of one that jumps, D the sensitivity.
+line holds but for what spreading an integer over a unit costs (`optdp.certificates.rounded`): shares of about 1/D^2 of a loss
+that bends slowly, of 1/D of one that jumps or has kinks, D the sensitivity. More of one that is met at the first integer.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from typing import Any
 from optdp.certificates.base import Certificate, Refusal
 from optdp.certificates.quantile import QuantileCertificate
 from optdp.certificates.rounded import RoundedCertificate
+from optdp.design.additive_lattice import Bracket
 from optdp.design.additive_pairs import nothing
 from optdp.design.registry import Run
 from optdp.mechanisms.rounded import WIDEST, RoundedNoise
@@ -31,6 +32,8 @@ from optdp.solution import Solution
 LOWER = 4
 #: The share of the gap that the line may take.
 SHARE = 0.8
+#: Up to this sensitivity integers may be points of a lattice where rounding costs more than is asked for.
+FEW = 256
 
 
 def fits(problem: Problem) -> bool:
@@ -38,6 +41,24 @@ def fits(problem: Problem) -> bool:
     objective, width = problem.objective, problem.privacy.sensitivity  # type: ignore[attr-defined]
     within = isinstance(problem.domain, Integers) and 1 <= width <= WIDEST
     return within and (isinstance(objective, Quantile) or known(objective.loss.whole))
+
+
+def narrow(problem: Problem) -> bool:
+    """Whether integers are few and most of the loss is met at the first, so that the noise is the law of a few integers."""
+    objective, width = problem.objective, problem.privacy.sensitivity  # type: ignore[attr-defined]
+    if isinstance(objective, Quantile) or width > FEW:
+        return False
+    zero, one, far = (float(objective.loss.whole(d)) for d in (0.0, 1.0, width))
+    return one - zero > (far - zero) / 2
+
+
+def beside(first: Solution, second: Solution) -> Solution:
+    """The first solution, with the better of both sides of the two."""
+    own, other = (Bracket(s.mechanism, s.value, s.certificate, s.lower_bound) for s in (first, second))
+    both = own.better(other)
+    return replace(
+        first, value=both.value, lower_bound=both.lower, mechanism=both.mechanism, certificate=both.certificate
+    )
 
 
 def solution(run: Run, design: Callable[[Run], Solution]) -> Solution:
