@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 import optdp
 from optdp.certificates.additive import AdditiveCertificate
 from optdp.certificates.base import Refusal
+from optdp.certificates.quantile import QuantileCertificate
 from optdp.certificates.rounded import RoundedCertificate, rarest
 from optdp.design import additive_rounded
 from optdp.exact import enclosures, work
@@ -221,7 +222,11 @@ def test_the_certificate_proves_nothing_else():
 
 
 def test_error_bars_that_are_too_short_are_not_proven():
-    assert additive_rounded._error_bars(AdditiveCertificate(1, "nodes", ())) == []
+    nothing = AdditiveCertificate(1, "nodes", ())
+    assert (
+        additive_rounded._error_bars(nothing) == additive_rounded._error_bars(QuantileCertificate(0.0, nothing)) == []
+    )
+    assert [c.limit for c in additive_rounded._error_bars(QuantileCertificate(1.7, nothing))] == [1.0, 0.5]
     assert enclosures.round_up(rarest(optdp.ApproxDP(0, "1/2", 10.0))) == pytest.approx(11 / 21)
 
 
@@ -288,3 +293,19 @@ def test_losses_that_are_met_at_the_first_integer(privacy, loss, gap):
     """Noise that is rounded moves away from 0: both ways are gone, and the better of both sides is kept."""
     found = optdp.solve_additive(privacy, loss=loss, discrete=True, rtol=1e-3, time_limit=3)
     assert found.gap <= gap and found.verify()
+
+
+@pytest.mark.parametrize(
+    ("privacy", "level", "value"),
+    [
+        (optdp.ApproxDP(8.0, 0.01, 64.0), 0.9, 0.0),  # 1, and no bound
+        (optdp.ApproxDP(8.0, 0.01, 200.0), 0.9, 1.0),
+        (optdp.RDP(8, 20.0, 64.0), 0.9, 0.0),
+        (optdp.GDP(5.0, 64.0), 0.5, 0.0),
+    ],
+    ids=str,
+)
+def test_error_bars_of_nearly_no_noise(privacy, level, value):
+    """Whether no error is probable enough is asked of all integers: noise that is rounded is moved away from 0."""
+    found = optdp.solve_additive(privacy, loss=optdp.Quantile(level), discrete=True, time_limit=6)
+    assert found.lower_bound == found.value == value and found.verify()

@@ -13,14 +13,18 @@ import math
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from fractions import Fraction
 from typing import Any
+
+from flint import ctx
 
 from optdp.certificates.base import Certificate, Refusal
 from optdp.certificates.quantile import QuantileCertificate
-from optdp.certificates.rounded import RoundedCertificate
+from optdp.certificates.rounded import RoundedCertificate, rarest
 from optdp.design.additive_lattice import Bracket
 from optdp.design.additive_pairs import nothing
 from optdp.design.registry import Run
+from optdp.exact import enclosures
 from optdp.mechanisms.rounded import WIDEST, RoundedNoise
 from optdp.problem.domains import Integers, Line
 from optdp.problem.objectives import Quantile
@@ -34,6 +38,8 @@ LOWER = 4
 SHARE = 0.8
 #: Up to this sensitivity integers may be points of a lattice where rounding costs more than is asked for.
 FEW = 256
+#: Where noise may be 0 so often, quantiles may be small that are not 0.
+OFTEN = 0.75
 
 
 def fits(problem: Problem) -> bool:
@@ -44,10 +50,14 @@ def fits(problem: Problem) -> bool:
 
 
 def narrow(problem: Problem) -> bool:
-    """Whether integers are few and most of the loss is met at the first, so that the noise is the law of a few integers."""
+    """Whether integers are few and most of the loss is met at the first, or a quantile may be 0: what counts is P(X = 0)."""
     objective, width = problem.objective, problem.privacy.sensitivity  # type: ignore[attr-defined]
-    if isinstance(objective, Quantile) or width > FEW:
+    if width > FEW:
         return False
+    if isinstance(objective, Quantile):
+        with ctx.workprec(enclosures.PRECISION):
+            rare, level = rarest(problem.privacy), Fraction(objective.level)
+        return level <= rare or (rare >= OFTEN and level <= (1 + rare) / 2)
     zero, one, far = (float(objective.loss.whole(d)) for d in (0.0, 1.0, width))
     return one - zero > (far - zero) / 2
 
@@ -86,8 +96,9 @@ def solution(run: Run, design: Callable[[Run], Solution]) -> Solution:
 
 def _error_bars(certificate: Any) -> list[Certificate]:
     """Proofs that errors above integers are too probable, the largest first."""
-    if not isinstance(certificate, QuantileCertificate) or certificate.limit < 1:
+    if not isinstance(certificate, QuantileCertificate) or not certificate.limit:
         return []
     most = math.floor(certificate.limit)
     proof = RoundedCertificate(certificate.proof)
-    return [QuantileCertificate(float(t), proof) for t in range(most, max(most - LOWER, 0), -1)]
+    # Above 0 is above 1/2: a limit of 0 says that nothing is proven.
+    return [QuantileCertificate(float(t or 0.5), proof) for t in range(most, max(most - LOWER, -1), -1)]
