@@ -309,3 +309,12 @@ def test_error_bars_of_nearly_no_noise(privacy, level, value):
     """Whether no error is probable enough is asked of all integers: noise that is rounded is moved away from 0."""
     found = optdp.solve_additive(privacy, loss=optdp.Quantile(level), discrete=True, time_limit=6)
     assert found.lower_bound == found.value == value and found.verify()
+
+
+@pytest.mark.parametrize("accounting", ["gaussian", "numerical"])
+def test_changed_counts_of_several_releases(accounting):
+    """It was a TypeError about an option that nobody gave."""
+    found = optdp.solve_additive(
+        1.0, 0.01, optdp.Threshold(0), sensitivity=4, discrete=True, releases=3, accounting=accounting, time_limit=2.0
+    )
+    assert found.verify() and 0 < found.lower_bound <= found.value < 0.99

@@ -295,10 +295,11 @@ def accepts_change(problem: Problem) -> str | None:
     return "the objective must be WorstCase(Threshold(0)) on the integers" if same is problem else _refused(same)
 
 
-def design_change(run: Run, *, n: int | None = None) -> Solution:
-    """See `optdp.solve_additive`."""
+def design_change(run: Run, *, n: int | None = None, gaussian: bool = True) -> Solution:
+    """See `optdp.solve_additive`; `gaussian`: under Gaussian DP, whether the Gaussian may come back."""
     inner = replace(run, problem=on_integers(run.problem))
-    found: Solution = _design(inner.problem).design(inner, n=n)
+    own: dict[str, Any] = {"gaussian": gaussian} if isinstance(run.problem.privacy, GDP) else {}
+    found: Solution = _design(inner.problem).design(inner, n=n, **own)
     return replace(found, problem=run.problem)
 
 
