@@ -165,7 +165,7 @@ def ramped(loss: DistanceLoss) -> DistanceLoss:
 def spread(loss: DistanceLoss, value: float, rare: Fraction) -> arb:
     """E L(|X|) is at least `value` less this, for integers X with P(X = 0) <= rare and E B(|X + U|) >= `value`.
 
-    Of powers above 2 it grows with E L(|X|), which is where that is above `value` not asked for.
+    (Of powers above 2 it grows with E L(|X|): what is below `value` alone is asked for.)
 
     **Raises** ValueError where that is not bounded.
     """
