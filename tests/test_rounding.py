@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import time
 from fractions import Fraction
 
 import numpy as np
@@ -15,9 +16,12 @@ from hypothesis import strategies as st
 import optdp
 from optdp.certificates.additive import AdditiveCertificate
 from optdp.certificates.base import Refusal
+from optdp.certificates.quantile import QuantileCertificate
 from optdp.certificates.rounded import RoundedCertificate, rarest
 from optdp.design import additive_rounded
-from optdp.exact import enclosures
+from optdp.exact import enclosures, work
+from optdp.exact.sampling import LIMB
+from optdp.mechanisms.additive import AdditiveMechanism
 from optdp.mechanisms.gaussian import LatticeGaussian
 from optdp.mechanisms.rounded import RoundedNoise
 from optdp.mechanisms.staircase import LatticeStaircase
@@ -218,5 +222,99 @@ def test_the_certificate_proves_nothing_else():
 
 
 def test_error_bars_that_are_too_short_are_not_proven():
-    assert additive_rounded._error_bars(AdditiveCertificate(1, "nodes", ())) == []
+    nothing = AdditiveCertificate(1, "nodes", ())
+    assert (
+        additive_rounded._error_bars(nothing) == additive_rounded._error_bars(QuantileCertificate(0.0, nothing)) == []
+    )
+    assert [c.limit for c in additive_rounded._error_bars(QuantileCertificate(1.7, nothing))] == [1.0, 0.5]
     assert enclosures.round_up(rarest(optdp.ApproxDP(0, "1/2", 10.0))) == pytest.approx(11 / 21)
+
+
+def test_the_last_digits_of_an_input_are_not_in_the_sum():
+    """Noise far beyond 2^53, where floats are even: of odd inputs too the sums are rounded once, as those of even ones are."""
+    far = AdditiveMechanism(optdp.Line(), 2.0**36, 1, (1,), 0, (LIMB,), LIMB - (LIMB >> 16))
+    noise = RoundedNoise(optdp.Integers(), far)
+    for x in (0.0, 1.0):
+        sent = noise.randomize(np.full(20_000, x), 7)
+        large = np.abs(sent[(np.abs(sent) > 2.0**53) & (np.abs(sent) < 2.0**54)])
+        assert large.size > 1000 and (large % 4 == 2).any()  # was never so for x = 1
+    for level in (0.9, 1 - 2.0**-53):  # the latter was refused
+        low, high = noise.enclose(optdp.Quantile(level))
+        inner = far.enclose_quantile(level, sent=True)
+        assert inner[0] * (1 - 1e-15) - 1 <= low <= high <= inner[1] * (1 + 1e-15) + 1
+
+
+def test_sharp_bends_that_are_smoothed_cost_what_kinks_cost():
+    smooth, kink = optdp.Huber(1e-3), optdp.Pieces((0, 1), ((0,), (-1, 1)))
+    soft = optdp.Pieces((0, "1/2", "501/1000"), ((0,), (125, -500, 500), (Fraction(-1001, 2000), 1)))
+    with ctx.workprec(100):
+        assert float(spread(smooth, 1.0, Fraction(0))) == 0  # it is a line from 1/2 on
+        assert float(rounded(smooth, 1.0)[1]) <= 1e-3 / 4
+        assert float(spread(soft, 1.0, Fraction(0))) == pytest.approx(float(spread(kink, 1.0, Fraction(0)))) == 1 / 8
+        assert float(rounded(soft, 1.0)[1]) == pytest.approx(1 / 4)
+    found = optdp.solve_additive(optdp.GDP(1.0, 64.0), loss=smooth, discrete=True, rtol=1e-2)
+    assert found.gap <= 1e-2  # 0.95 before
+
+
+def test_tables_of_losses_and_long_polynomials():
+    """What a jump leaves is no break any more, and a long row is not made longer."""
+    table = optdp.Pieces(range(1000), [(k,) for k in range(1000)])
+    assert (
+        known(table)
+        and on_line(table).exact(Fraction(7, 2)) == 4
+        and ramped(table).exact(Fraction(7, 2)) == Fraction(7, 2)
+    )
+    long = optdp.Pieces((0, 1, 2), ((0,) * 31 + (1,), (3,), (4,)))
+    assert known(long) and len(on_line(long).polynomials[1][0]) == 32
+
+
+def test_work_on_long_fractions_is_counted():
+    """Jumps between slopes with other denominators each: their sums have all of them. (It took 9 seconds where 1 is allowed.)"""
+    slopes = [Fraction(k + 1, 10**900 + 2 * k + 1) for k in range(499)]
+    rows = [(Fraction(k) - k * rise, rise) for k, rise in enumerate(slopes)]
+    loss = optdp.Pieces(range(499), rows)
+    problem = optdp.Problem(optdp.ApproxDP(1.0, 0.01, 100.0), optdp.Integers(), optdp.WorstCase(loss), optdp.Additive())
+    began = time.perf_counter()
+    with pytest.raises(work.Overwork), work.limited(0.2):
+        RoundedCertificate(AdditiveCertificate(1, "nodes", ())).bound(problem)
+    assert time.perf_counter() - began < 2
+
+
+@pytest.mark.parametrize(
+    ("privacy", "loss", "gap"),
+    [
+        (optdp.KL(0.5, 129.0), optdp.Threshold(0), 1e-2),  # 2e-4 by all integers, 0.12 rounded
+        (optdp.GDP(1.0, 128.0), optdp.Threshold(0), 0.1),  # 0.08 and 0.12
+        (optdp.Profile([(1, "1/100"), ("1/2", "1/20")], 49.0), optdp.Threshold(0), 0.1),  # 0.28 and 0.05
+    ],
+    ids=str,
+)
+def test_losses_that_are_met_at_the_first_integer(privacy, loss, gap):
+    """Noise that is rounded moves away from 0: both ways are gone, and the better of both sides is kept."""
+    found = optdp.solve_additive(privacy, loss=loss, discrete=True, rtol=1e-3, time_limit=3)
+    assert found.gap <= gap and found.verify()
+
+
+@pytest.mark.parametrize(
+    ("privacy", "level", "value"),
+    [
+        (optdp.ApproxDP(8.0, 0.01, 64.0), 0.9, 0.0),  # 1, and no bound
+        (optdp.ApproxDP(8.0, 0.01, 200.0), 0.9, 1.0),
+        (optdp.RDP(8, 20.0, 64.0), 0.9, 0.0),
+        (optdp.GDP(5.0, 64.0), 0.5, 0.0),
+    ],
+    ids=str,
+)
+def test_error_bars_of_nearly_no_noise(privacy, level, value):
+    """Whether no error is probable enough is asked of all integers: noise that is rounded is moved away from 0."""
+    found = optdp.solve_additive(privacy, loss=optdp.Quantile(level), discrete=True, time_limit=6)
+    assert found.lower_bound == found.value == value and found.verify()
+
+
+@pytest.mark.parametrize("accounting", ["gaussian", "numerical"])
+def test_changed_counts_of_several_releases(accounting):
+    """It was a TypeError about an option that nobody gave."""
+    found = optdp.solve_additive(
+        1.0, 0.01, optdp.Threshold(0), sensitivity=4, discrete=True, releases=3, accounting=accounting, time_limit=2.0
+    )
+    assert found.verify() and 0 < found.lower_bound <= found.value < 0.99

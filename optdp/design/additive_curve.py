@@ -854,7 +854,19 @@ def design(run: Run, *, n: int | None = None, gaussian: bool = True) -> Solution
     if isinstance(privacy, Curve):
         return under_curve(run, lambda part: design(part, n=n))
     if n is None and privacy.sensitivity > CROWDED and additive_rounded.fits(problem):
-        return additive_rounded.solution(run, lambda part: design(part, gaussian=gaussian))
+        narrow = additive_rounded.narrow(problem)
+        part = replace(run, time_limit=(run.seconds + run.time_limit) / 2) if narrow else run
+        found = additive_rounded.solution(part, lambda part: design(part, gaussian=gaussian))
+        if narrow and found.gap > rtol:
+            with contextlib.suppress(ValueError):
+                return additive_rounded.beside(_on_lattices(run, rtol, n, gaussian), found)
+        return found
+    return _on_lattices(run, rtol, n, gaussian)
+
+
+def _on_lattices(run: Run, rtol: float, n: int | None, gaussian: bool) -> Solution:
+    problem = run.problem
+    privacy: Any = problem.privacy
     task = _Task(problem, run.began + run.time_limit, run.solver)
     fixed = n is not None or task.integers
     points = n or (int(task.width) if task.integers else math.ceil(4 * float(privacy.mu)) if task.gaussian else 6)

@@ -23,6 +23,7 @@ from optdp.certificates.base import Refusal
 from optdp.certificates.divergence import DivergenceCertificate
 from optdp.design import additive_lattice, additive_narrow, additive_peak, additive_rounded
 from optdp.design.additive_lattice import JUMPY, Bracket, LatticeTask, as_weights
+from optdp.design.additive_rounded import FEW
 from optdp.design.registry import Run, register
 from optdp.exact import require
 from optdp.exact.numbers import Number, border
@@ -394,13 +395,23 @@ def design(run: Run, *, n: int | None = None) -> Solution:
     rtol = require.real("rtol", run.rtol, low=1e-5, high=1.0)
     if n is not None:
         n = require.integer("n", n, low=1, high=1000)
-    problem, deadline = run.problem, run.began + run.time_limit
+    problem = run.problem
     additive_lattice.sized(problem)
     width: float = problem.privacy.sensitivity  # type: ignore[attr-defined]
     peaked = isinstance(problem.privacy, RDP) and float(problem.privacy.bound) >= additive_peak.FROM
     if n is None and width > CROWDED and not peaked and additive_rounded.fits(problem):
         with contextlib.suppress(ValueError):  # the program below says why
-            return additive_rounded.solution(run, design)
+            half = replace(run, time_limit=(run.seconds + run.time_limit) / 2)
+            found = additive_rounded.solution(half if additive_rounded.narrow(problem) else run, design)
+            if found.gap > rtol and width <= FEW and run.left() > 0:  # rounding may cost more than that
+                with contextlib.suppress(ValueError):
+                    return additive_rounded.beside(_on_lattices(run, rtol, n), found)
+            return found
+    return _on_lattices(run, rtol, n)
+
+
+def _on_lattices(run: Run, rtol: float, n: int | None) -> Solution:
+    problem, deadline = run.problem, run.began + run.time_limit
     if isinstance(problem.privacy, RDP) and float(problem.privacy.alpha) < NEAR:
         with contextlib.suppress(ValueError):  # the program below says why
             return _near_kl(run, n)

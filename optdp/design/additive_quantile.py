@@ -196,7 +196,33 @@ def design(run: Run, *, n: int | None = None) -> Solution:
         raise ValueError(f"level = {level:g} is not allowed: {why}; it must be above delta")
     crowded = integers and privacy.sensitivity > CROWDED  # type: ignore[attr-defined]
     if crowded and Fraction(level) > least and additive_rounded.fits(problem):
-        return additive_rounded.solution(run, design)
+        zero = _at_zero(run) if additive_rounded.narrow(problem) else None
+        if zero is not None and zero.gap <= run.rtol:
+            return zero
+        found = additive_rounded.solution(run, design)
+        return found if zero is None else additive_rounded.beside(found, zero)
+    return _on_lattices(run, n)
+
+
+def _at_zero(run: Run) -> Solution | None:
+    """On integers, by the probability of any error at all: noise whose quantile may be 0, or a proof that it is not."""
+    inner = _inner(run.problem, 0.5)
+    try:
+        found = _design(inner).design(replace(run, problem=inner, time_limit=(run.seconds + run.time_limit) / 2))
+    except ValueError:
+        return None
+    value, proof, lower = found.mechanism.enclose(run.problem.objective)[1], nothing(run.problem), 0.0
+    with contextlib.suppress(Refusal):
+        certificate = QuantileCertificate(0.5, found.certificate)
+        lower, proof = certificate.bound(run.problem).value, certificate
+    told = replace(found.program, seconds=run.seconds, rtol=run.rtol, stopped=run.seconds > run.time_limit)
+    return Solution(run.problem, value, min(lower, value), found.mechanism, proof, told)
+
+
+def _on_lattices(run: Run, n: int | None) -> Solution:
+    problem, privacy = run.problem, run.problem.privacy
+    level, integers = problem.objective.level, isinstance(problem.domain, Integers)
+    least = min((Fraction(d) for _, d in pairs_of(privacy)), default=Fraction(0))
     if isinstance(privacy, Curve):
         return under_curve(run, lambda part: design(part, n=n))
     fixed = int(privacy.sensitivity) if integers else n or 0  # type: ignore[attr-defined]
@@ -269,10 +295,11 @@ def accepts_change(problem: Problem) -> str | None:
     return "the objective must be WorstCase(Threshold(0)) on the integers" if same is problem else _refused(same)
 
 
-def design_change(run: Run, *, n: int | None = None) -> Solution:
-    """See `optdp.solve_additive`."""
+def design_change(run: Run, *, n: int | None = None, gaussian: bool = True) -> Solution:
+    """See `optdp.solve_additive`; `gaussian`: under Gaussian DP, whether the Gaussian may come back."""
     inner = replace(run, problem=on_integers(run.problem))
-    found: Solution = _design(inner.problem).design(inner, n=n)
+    own: dict[str, Any] = {"gaussian": gaussian} if isinstance(run.problem.privacy, GDP) else {}
+    found: Solution = _design(inner.problem).design(inner, n=n, **own)
     return replace(found, problem=run.problem)
 
 

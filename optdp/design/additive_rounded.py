@@ -2,8 +2,8 @@
 
 A lattice program has the integers for its points, and as many rows as there are pairs of them within a sensitivity. Where
 that is too much, noise of the line is as good but for what its rounding costs (`optdp.mechanisms.rounded`), and the bound of the
-line holds but for what spreading an integer over a unit costs (`optdp.certificates.rounded`): shares of about 1/D^2 of a smooth
-loss, of 1/D of one that jumps, D the sensitivity.
+line holds but for what spreading an integer over a unit costs (`optdp.certificates.rounded`): shares of about 1/D^2 of a loss
+that bends slowly, of 1/D of one that jumps or has kinks, D the sensitivity. More of one that is met at the first integer.
 """
 
 from __future__ import annotations
@@ -13,13 +13,18 @@ import math
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from fractions import Fraction
 from typing import Any
+
+from flint import ctx
 
 from optdp.certificates.base import Certificate, Refusal
 from optdp.certificates.quantile import QuantileCertificate
-from optdp.certificates.rounded import RoundedCertificate
+from optdp.certificates.rounded import RoundedCertificate, rarest
+from optdp.design.additive_lattice import Bracket
 from optdp.design.additive_pairs import nothing
 from optdp.design.registry import Run
+from optdp.exact import enclosures
 from optdp.mechanisms.rounded import WIDEST, RoundedNoise
 from optdp.problem.domains import Integers, Line
 from optdp.problem.objectives import Quantile
@@ -31,6 +36,10 @@ from optdp.solution import Solution
 LOWER = 4
 #: The share of the gap that the line may take.
 SHARE = 0.8
+#: Up to this sensitivity integers may be points of a lattice where rounding costs more than is asked for.
+FEW = 256
+#: Where noise may be 0 so often, quantiles may be small that are not 0.
+OFTEN = 0.75
 
 
 def fits(problem: Problem) -> bool:
@@ -38,6 +47,28 @@ def fits(problem: Problem) -> bool:
     objective, width = problem.objective, problem.privacy.sensitivity  # type: ignore[attr-defined]
     within = isinstance(problem.domain, Integers) and 1 <= width <= WIDEST
     return within and (isinstance(objective, Quantile) or known(objective.loss.whole))
+
+
+def narrow(problem: Problem) -> bool:
+    """Whether integers are few and most of the loss is met at the first, or a quantile may be 0: what counts is P(X = 0)."""
+    objective, width = problem.objective, problem.privacy.sensitivity  # type: ignore[attr-defined]
+    if width > FEW:
+        return False
+    if isinstance(objective, Quantile):
+        with ctx.workprec(enclosures.PRECISION):
+            rare, level = rarest(problem.privacy), Fraction(objective.level)
+        return level <= rare or (rare >= OFTEN and level <= (1 + rare) / 2)
+    zero, one, far = (float(objective.loss.whole(d)) for d in (0.0, 1.0, width))
+    return one - zero > (far - zero) / 2
+
+
+def beside(first: Solution, second: Solution) -> Solution:
+    """The first solution, with the better of both sides of the two."""
+    own, other = (Bracket(s.mechanism, s.value, s.certificate, s.lower_bound) for s in (first, second))
+    both = own.better(other)
+    return replace(
+        first, value=both.value, lower_bound=both.lower, mechanism=both.mechanism, certificate=both.certificate
+    )
 
 
 def solution(run: Run, design: Callable[[Run], Solution]) -> Solution:
@@ -65,8 +96,9 @@ def solution(run: Run, design: Callable[[Run], Solution]) -> Solution:
 
 def _error_bars(certificate: Any) -> list[Certificate]:
     """Proofs that errors above integers are too probable, the largest first."""
-    if not isinstance(certificate, QuantileCertificate) or certificate.limit < 1:
+    if not isinstance(certificate, QuantileCertificate) or not certificate.limit:
         return []
     most = math.floor(certificate.limit)
     proof = RoundedCertificate(certificate.proof)
-    return [QuantileCertificate(float(t), proof) for t in range(most, max(most - LOWER, 0), -1)]
+    # Above 0 is above 1/2: a limit of 0 says that nothing is proven.
+    return [QuantileCertificate(float(t or 0.5), proof) for t in range(most, max(most - LOWER, -1), -1)]

@@ -19,13 +19,13 @@ import numpy as np
 from flint import ctx
 from numpy.typing import ArrayLike
 
-from optdp.exact import Check, Within, enclosures
+from optdp.exact import Check, Seed, Within, as_rng, enclosures, in_blocks
 from optdp.mechanisms.additive import AdditiveMechanism
 from optdp.mechanisms.gaussian import LatticeGaussian
-from optdp.mechanisms.noise import AdditiveNoise, ProvenNoise
+from optdp.mechanisms.noise import AdditiveNoise, ProvenNoise, added
 from optdp.mechanisms.staircase import LatticeStaircase
 from optdp.problem import Integers, Line, LossLike, Objective, Privacy, Quantile
-from optdp.problem.losses import Threshold
+from optdp.problem.losses import Pieces
 from optdp.problem.rounding import ramped, rounded
 
 #: Sensitivities from 1 to this: the grid of the noise on the line is finer than the integers.
@@ -121,9 +121,12 @@ class RoundedNoise(ProvenNoise):
         most = 1 - Fraction(level)
 
         def enough(t: int, side: int) -> bool:
-            return t >= 0 and Fraction(self.enclose_loss(Threshold(t + 0.5))[side]) <= most
+            beyond = (
+                Pieces((0, t + 1), ((0,), (1,))) if t >= 0 else None
+            )  # t may be beyond all integers that are floats
+            return beyond is not None and Fraction(self.enclose_loss(beyond)[side]) <= most
 
-        found, guess = [], math.ceil(self.noise.quantile((1 + level) / 2))
+        found, guess = [], math.ceil(self.noise.quantile(min((1 + level) / 2, math.nextafter(1.0, 0.0))))
         for side in (0, 1):
             low, high, step = guess - 1, guess, 1
             while enough(low, side):
@@ -133,8 +136,8 @@ class RoundedNoise(ProvenNoise):
             while high - low > 1:
                 middle = (low + high) // 2
                 low, high = (low, middle) if enough(middle, side) else (middle, high)
-            found.append(float(high))
-        return found[0], found[1]
+            found.append(Fraction(high))
+        return enclosures.round_down(found[0]), enclosures.round_up(found[1])
 
     def noise_loss(self, loss: LossLike = "abs") -> float:
         """E L(|Z|), in floating point; where Z reaches over many integers, its fractional part is taken as uniform."""
@@ -177,6 +180,13 @@ class RoundedNoise(ProvenNoise):
         places = self.noise._places(math.prod(shape), rng).reshape(shape)
         rounded = (places + rng.integers(0, per, size=shape)) // per
         return np.where(rng.integers(0, 2, size=shape) == 1, rounded, -rounded)
+
+    def randomize(self, x: ArrayLike, rng: Seed = None) -> np.ndarray:
+        """Sums are made of integers and turned into floats at the very end: noise beyond 2^53 that was a float before would leave
+        the last digits of the input in the sum.
+        """
+        inputs, rng = self.domain.check(x), as_rng(rng)
+        return in_blocks(lambda part: added(part, self._integers(part.shape, rng), 1.0), inputs)
 
     def sample(self, shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray:
         return (self._integers(shape, rng) * 1.0).astype(float)

@@ -4,8 +4,8 @@ Let U be uniform on [-1/2, 1/2], and let R be z rounded at random to one of the 
 distance (`DistanceLoss`), let C be its continuous part, what is left without its jumps, and mu the measure C''.
 
 - An integer k >= 1 costs E C(k + U) = C(k) + int w(t - k) mu(dt) when it is spread, w(t) = (1/2 - |t|)_+^2/2: at most 1/24 of
-  the largest C'' on pieces and 1/8 of the kinks within a unit more. At k = 0 it is 2 int_0^(1/2) C. A jump of L is met by k
-  exactly where k + U is beyond the half-integer before the first integer that meets it, and there B has it instead of L.
+  the largest C'' on pieces beyond 1/2 and 1/8 of the kinks within a unit more. At k = 0 it is 2 int_0^(1/2) C. A jump of L is met
+  by k exactly where k + U is beyond the half-integer before the first integer that meets it, and there B has it instead of L.
 - The loss of R is the line between the values at the integers next to z: over C(z) by at most 1/8 of the largest C'' and 1/4 of
   the kinks within a unit, and a jump becomes a ramp between the last integer before it and the first one that meets it.
 - Of a power d^q C'' = q (q - 1) d^(q - 2). For q < 2 its largest value is that at 1/2, or 0 for q <= 1; a chord from 0 to 1 is
@@ -20,11 +20,12 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from itertools import pairwise
 
 from flint import arb
 
-from optdp.exact import enclosures
+from optdp.exact import enclosures, work
 from optdp.exact.polynomial import bernstein, moved, primitive, slope
 from optdp.exact.sweep import horner
 from optdp.problem.losses import DistanceLoss, Pieces, Threshold
@@ -42,10 +43,10 @@ class _Parts:
     rows: Sequence[Sequence[Fraction]]
     jumps: Sequence[tuple[int, Fraction]]
 
-    @property
-    def curvature(self) -> tuple[Fraction, Fraction]:
-        """The least and the largest C'' on all pieces, 0 included."""
-        low = high = Fraction(0)
+    @cached_property
+    def curvature(self) -> Sequence[tuple[Fraction, Fraction]]:
+        """The least and the largest C'' on each piece, 0 included."""
+        found = []
         for row, start, end in zip(self.rows, self.breaks, (*self.breaks[1:], None), strict=True):
             bend = moved(slope(slope(row)), start)
             if end is None:
@@ -54,21 +55,35 @@ class _Parts:
                 bend = bend[:1]
             else:
                 bend = bernstein([c * (end - start) ** k for k, c in enumerate(bend)])
-            low, high = min(low, *bend), max(high, *bend)
-        return low, high
+            found.append((min(Fraction(0), *bend), max(Fraction(0), *bend)))
+        return found
 
-    def kinks(self, sign: int) -> Fraction:
-        """By how much the slope rises (`sign` 1) or falls (-1) at the breaks, at most within a unit."""
-        bends = [
-            max(sign * (horner(slope(after), b) - horner(slope(before), b)), Fraction(0))
+    def most(self, sign: int, smooth: int, sharp: int, start: Fraction = Fraction(0)) -> Fraction:
+        """1/`smooth` of the largest rise (`sign` 1) or fall (-1) of the slope per length, and 1/`sharp` of that at kinks within
+        a unit, from `start` on.
+
+        Short pieces count as kinks where that is less: sharp bends that are smoothed.
+        """
+        ends = [*self.breaks[1:], None]
+        bends = [sign * both[sign > 0] for both in self.curvature]
+        kinks = [Fraction(0)] + [
+            max(sign * (horner(slope(after), b) - horner(slope(before), b)), Fraction(0)) if b >= start else Fraction(0)
             for b, (before, after) in zip(self.breaks[1:], pairwise(self.rows), strict=True)
         ]
-        sums, places = [Fraction(0), *bends], self.breaks[1:]
-        for k in range(1, len(sums)):
-            sums[k] += sums[k - 1]
-        return max(
-            (sums[bisect.bisect_right(places, b + 1)] - sums[k] for k, b in enumerate(places)), default=Fraction(0)
-        )
+        found = []
+        for short in (Fraction(0), Fraction(sharp, smooth)):
+            level, sums, places = Fraction(0), [Fraction(0)], []
+            for bend, kink, low, high in zip(bends, kinks, self.breaks, ends, strict=True):
+                if high is not None and high - low < short:
+                    kink += (high - low) * bend if high > start else 0
+                elif high is None or high > start:
+                    level = max(level, bend)
+                places.append(low)
+                sums.append(sums[-1] + kink)
+            # What lies within a unit begins within that and the length of a short piece.
+            near = (sums[bisect.bisect_right(places, b + 1 + short)] - sums[k] for k, b in enumerate(places))
+            found.append(level / smooth + max(near) / sharp)
+        return min(found)
 
     def with_jumps(self, ramps: bool) -> DistanceLoss:
         """C and the jumps at half-integers, or (`ramps`) spread over the unit before the integers that meet them."""
@@ -79,14 +94,20 @@ class _Parts:
             else:
                 changes.append((k - HALF, (height, Fraction(0))))
         changes.sort(key=lambda change: change[0])
-        rows, level, rate, met = [], Fraction(0), Fraction(0), 0
+        rows: list[list[Fraction]] = []
+        kept: list[Fraction] = []
+        level, rate, met = Fraction(0), Fraction(0), 0
         places = sorted({*self.breaks, *(at for at, _ in changes)})
         for at in places:
             while met < len(changes) and changes[met][0] <= at:
                 level, rate, met = level + changes[met][1][0], rate + changes[met][1][1], met + 1
-            row = [*self.rows[bisect.bisect_right(self.breaks, at) - 1], Fraction(0)]
-            rows.append([row[0] + level, row[1] + rate, *row[2:]])
-        return Pieces(places, rows)
+            row = list(self.rows[bisect.bisect_right(self.breaks, at) - 1])
+            row += [Fraction(0)] * (2 - len(row))
+            row[:2] = row[0] + level, row[1] + rate
+            if not rows or row != rows[-1]:  # where there was a jump alone nothing is left
+                rows.append(row)
+                kept.append(at)
+        return Pieces(kept, rows)
 
     def integral(self, end: Fraction) -> Fraction:
         """The integral of C from 0 to `end`."""
@@ -105,6 +126,8 @@ def _parts(loss: DistanceLoss) -> _Parts | None:
     breaks, rows = loss.polynomials
     still, jumps, passed = [list(rows[0])], [], Fraction(0)
     for b, (before, after) in zip(breaks[1:], pairwise(rows), strict=True):
+        long = work.words([passed])  # in the end its denominator is that of all together
+        work.count(4 * (work.rational(0) + long * (0.4 + 0.02 * work.words([*before, *after, b]))))
         height = horner(after, b) - horner(before, b)
         passed += height
         still.append([after[0] - passed, *after[1:]])
@@ -140,13 +163,15 @@ def ramped(loss: DistanceLoss) -> DistanceLoss:
 
 
 def spread(loss: DistanceLoss, value: float, rare: Fraction) -> arb:
-    """By how much E B(|X + U|) exceeds E L(|X|) at most, for integers X with P(X = 0) <= rare; `value`: at most the former.
+    """E L(|X|) is at least `value` less this, for integers X with P(X = 0) <= rare and E B(|X + U|) >= `value`.
+
+    (Of powers above 2 it grows with E L(|X|): what is below `value` alone is asked for.)
 
     **Raises** ValueError where that is not bounded.
     """
     parts, q = _parts(loss), loss.exponent
     if parts is not None:
-        most = enclosures.ball(parts.curvature[1] / 24 + parts.kinks(1) / 8)
+        most = enclosures.ball(parts.most(1, 24, 8, HALF))
         zero = enclosures.ball(2 * parts.integral(HALF) - parts.rows[0][0])
     elif q is not None:
         power, half = enclosures.ball(q), enclosures.ball(HALF)
@@ -168,8 +193,8 @@ def rounded(loss: DistanceLoss, value: float) -> tuple[arb, arb]:
     """
     parts, q = _parts(loss), loss.exponent
     if parts is not None:
-        low, high = parts.curvature
-        return tuple(enclosures.ball(v) for v in (-low / 8 + parts.kinks(-1) / 4, high / 8 + parts.kinks(1) / 4))
+        less, more = (enclosures.ball(parts.most(sign, 8, 4)) for sign in (-1, 1))
+        return less, more
     if q is None:
         raise ValueError(f"of the loss {loss.name} nothing is known between integers")
     if q <= 1:
