@@ -45,7 +45,7 @@ from optdp.solution import Solution
 FINEST = {"additive": 64, "additive_curve": 12, "additive_divergence": 32}
 LIMIT = 256
 #: The largest sensitivity at which integers are points of a lattice: noise is rounded to more of them.
-CROWDED = 48
+CROWDED = 32
 #: Probabilities are tried for so many distances at most, and solved to gaps so many times that of the quantile: they fall faster.
 PROBES, STEEPER = 60, 3.0
 #: The share of the bracket around an estimate in which the next fraction is looked for.
