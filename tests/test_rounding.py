@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import math
 import time
@@ -318,3 +319,12 @@ def test_changed_counts_of_several_releases(accounting):
         1.0, 0.01, optdp.Threshold(0), sensitivity=4, discrete=True, releases=3, accounting=accounting, time_limit=2.0
     )
     assert found.verify() and 0 < found.lower_bound <= found.value < 0.99
+
+
+def test_what_is_told_of_two_routes_is_about_the_noise_that_is_returned():
+    problem = optdp.Problem(optdp.ApproxDP(1.0, 0.05, 4.0), optdp.Integers(), optdp.WorstCase("abs"), optdp.Additive())
+    exact, rough = (optdp.solve(problem), optdp.solve_additive(1.0, 0.04, sensitivity=4, discrete=True))
+    rough = dataclasses.replace(rough, problem=problem, program=dataclasses.replace(rough.program, constraints="rough"))
+    for pair in ((exact, rough), (rough, exact)):
+        found = additive_rounded.beside(*pair)
+        assert found.value == exact.value and found.mechanism is exact.mechanism and found.program is exact.program

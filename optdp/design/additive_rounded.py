@@ -63,12 +63,11 @@ def narrow(problem: Problem) -> bool:
 
 
 def beside(first: Solution, second: Solution) -> Solution:
-    """The first solution, with the better of both sides of the two."""
+    """The better of both sides of the two; what is told of the program is about the noise."""
     own, other = (Bracket(s.mechanism, s.value, s.certificate, s.lower_bound) for s in (first, second))
     both = own.better(other)
-    return replace(
-        first, value=both.value, lower_bound=both.lower, mechanism=both.mechanism, certificate=both.certificate
-    )
+    noise = first if both.mechanism is first.mechanism else second
+    return replace(noise, value=both.value, lower_bound=both.lower, certificate=both.certificate)
 
 
 def solution(run: Run, design: Callable[[Run], Solution]) -> Solution:
