@@ -1122,9 +1122,11 @@ def _solve_any(
 
 
 def _narrow(task: _Task, rtol: float) -> Bracket:
-    """The staircase with an atom, and the bound of finer and finer lattices that resolve the peak."""
+    """The staircase with an atom, and the bounds of one period and of finer and finer lattices that resolve the peak."""
     best = _with_staircase(_closed_form_bracket(task), task, rtol)
-    best = best.proven(SpikeCertificate.best(task.problem), task.problem)
+    for family in (PeriodCertificate, SpikeCertificate):
+        if best.gap > rtol:
+            best = best.proven(family.best(task.problem), task.problem)
     points, used = task.resolved(FIRST, best.value), 0
     while points > used and best.gap > rtol and time.perf_counter() < task.deadline:
         found = additive_narrow.certificate(task.problem, task.costs, points, task.deadline)

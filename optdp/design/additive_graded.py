@@ -261,8 +261,8 @@ class Relaxation:
                 near = max(rtol, LOOSE * (1 - centre.bound / value))
                 if not fresh or value - objective <= near * value or time.perf_counter() > deadline:
                     break
-            used = dual > 1e-13 * dual.max(initial=0.0)
-            rows, dual = [row for row, y in zip(rows, used, strict=True) if y], dual[used]
+            kept = dual > 1e-13 * dual.max(initial=0.0)
+            rows, dual = [row for row, y in zip(rows, kept, strict=True) if y], dual[kept]
             bracket = self.costs + sum(y * self._function(row) for row, y in zip(rows, dual, strict=True))
             point = _Point(tuple(rows), dual, bracket, float(dual @ np.array([row.delta for row in rows])))
             self.rows, self._known = rows, {row.key: self._known[row.key] for row in rows}

@@ -46,7 +46,7 @@ class SystemGenerator(np.random.Generator):
     def __reduce__(self) -> tuple[Any, ...]:
         return as_rng, (None,)
 
-    def spawn(self, n_children: int) -> list[np.random.Generator]:
+    def spawn(self, n_children: int) -> list[Any]:
         """As many times the generator itself: what it draws is independent for everybody."""
         return [self] * n_children
 

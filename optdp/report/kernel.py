@@ -163,7 +163,7 @@ def plot_errors(solution: Solution, ax: Axes | None = None) -> Axes:
     if not isinstance(problem.domain, Interval):
         raise ValueError(f"solution on {problem.domain} is not allowed: errors are drawn over an interval")
     ax = plot_losses({"best kernel": solution.mechanism, **_beside(problem)}, problem.loss, ax=ax)
-    top = min(max(float(np.max(line.get_ydata())) for line in ax.lines), 4 * solution.value)
+    top = min(max(float(np.max(np.asarray(line.get_ydata()))) for line in ax.lines), 4 * solution.value)
     if isinstance(problem.objective, WorstCase):
         ax.axhline(solution.lower_bound, color="black", lw=0.8, ls=":", label="lower bound of the maximum (proven)")
         ax.legend(frameon=False, **OUTSIDE)
