@@ -503,7 +503,7 @@ def dense(eps, law, n, m):
     upper = vstack([
         hstack([-rows, floors, csr_matrix((n * m, 1))]),
         hstack([rows, -growth * floors, csr_matrix((n * m, 1))]),
-        hstack([block_diag(loss[:, None, :].tolist()), csr_matrix((n, m)), -np.ones((n, 1))]),
+        hstack([block_diag([csr_matrix(row) for row in loss]), csr_matrix((n, m)), -np.ones((n, 1))]),
     ])  # fmt: skip
     mass = hstack([kron(eye(n), np.ones((1, m))), csr_matrix((n, m + 1))])
     cost = np.append(np.zeros(n * m + m), 1.0)

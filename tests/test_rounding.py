@@ -292,7 +292,7 @@ def test_work_on_long_fractions_is_counted():
 )
 def test_losses_that_are_met_at_the_first_integer(privacy, loss, gap):
     """Noise that is rounded moves away from 0: both ways are gone, and the better of both sides is kept."""
-    found = optdp.solve_additive(privacy, loss=loss, discrete=True, rtol=1e-3, time_limit=3)
+    found = optdp.solve_additive(privacy, loss=loss, discrete=True, rtol=1e-3, time_limit=6)
     assert found.gap <= gap and found.verify()
 
 
@@ -308,7 +308,7 @@ def test_losses_that_are_met_at_the_first_integer(privacy, loss, gap):
 )
 def test_error_bars_of_nearly_no_noise(privacy, level, value):
     """Whether no error is probable enough is asked of all integers: noise that is rounded is moved away from 0."""
-    found = optdp.solve_additive(privacy, loss=optdp.Quantile(level), discrete=True, time_limit=6)
+    found = optdp.solve_additive(privacy, loss=optdp.Quantile(level), discrete=True, time_limit=12)
     assert found.lower_bound == found.value == value and found.verify()
 
 

@@ -206,10 +206,18 @@ def design(run: Run, *, n: int | None = None) -> Solution:
 
 def _at_zero(run: Run) -> Solution | None:
     """On integers, by the probability of any error at all: noise whose quantile may be 0, or a proof that it is not."""
-    inner = _inner(run.problem, 0.5)
-    try:
-        found = _design(inner).design(replace(run, problem=inner, time_limit=(run.seconds + run.time_limit) / 2))
-    except ValueError:
+    problem: Any = run.problem
+    inner, most, whole = _inner(problem, 0.5), 1 - problem.objective.level, int(problem.privacy.sensitivity)
+    half, found = (run.seconds + run.time_limit) / 2, None
+    # No more of the probability is asked than whether it is above or below, and nothing of rounding.
+    for rtol in (1.0, 0.1, run.rtol):
+        try:
+            found = _design(inner).design(replace(run, problem=inner, rtol=rtol, time_limit=half), n=whole)
+        except ValueError:
+            break
+        if found.value <= most or found.lower_bound > most or run.seconds > half:
+            break
+    if found is None:
         return None
     value, proof, lower = found.mechanism.enclose(run.problem.objective)[1], nothing(run.problem), 0.0
     with contextlib.suppress(Refusal):

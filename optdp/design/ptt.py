@@ -147,12 +147,12 @@ def linear_program(eps: float, x: float, cells: int, reach: float, r: float) -> 
     Variables are the masses of `cells` equal cells at x and at both ends of the domain, where a mean of +-1 must be
     attainable, and the common floor. Blocks: "moments" (mass and mean of each), "floor", "ceiling".
     """
-    from scipy.sparse import block_diag, csr_matrix, eye, hstack, vstack
+    from scipy.sparse import csr_matrix, eye, hstack, kron, vstack
 
     inputs = [1.0, -1.0] if x == 1.0 else [x, 1.0, -1.0]
     y, n = r + reach * (2 * np.arange(cells) + 1 - cells) / cells, len(inputs)
     size = n * cells
-    moments = hstack([block_diag([np.stack([np.ones(cells), y])] * n), csr_matrix((2 * n, 1))])
+    moments = hstack([kron(eye(n), np.stack([np.ones(cells), y])), csr_matrix((2 * n, 1))])
     above = hstack([eye(size), csr_matrix(np.full((size, 1), -1.0))])
     below = hstack([eye(size), csr_matrix(np.full((size, 1), -math.exp(eps)))])
     target = np.stack([np.ones(n), np.asarray(inputs)], axis=1).reshape(-1)
