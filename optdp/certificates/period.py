@@ -22,7 +22,7 @@ be negative up to g and rho = e^eps int G_-/int G_+ <= 1, both integrals over [0
 leave at least t everywhere. A test of the first kind is at most 2 b (c - t)/(1 - b). Those of the second are at most
 2 rho b G_-(0) sup G_+/(2 int G_-) with G_+ at s + g (or 1), and twice that for s > 1 - 2 g. So all of them weigh at most
 
-    G_-(0) (1 + 3 g G_+(1)/int G_+) + 2 b (c - t)/(1 - b),   G_-(0) <= t/(1 - b),   G_+(1) <= (c - t)/(1 - b),
+    G_-(0) (1 + 3 g G_+(1)/int G_+) + 2 b (c - t)/(1 - b),   G_-(0) <= t/(1 - b),   G_+(1) <= (F(1 + h) - F(1))/h,
 
 and t less delta times this is a lower bound.
 
@@ -50,6 +50,8 @@ from optdp.problem import Integers, Line, Problem
 
 #: Bits that sums of integrals are taken in; how near the minimum is enclosed, in bits, one after the other.
 PRECISE, NEAR = 320, (80, 44, 36, 28, 20)
+#: G at the end of a period is taken to be its mean over 2^-STEP more.
+STEP = 20
 #: Terms are left out from e^-LEFT_OUT on.
 LEFT_OUT = 45.0
 #: The most periods that are summed, and the least place of a minimum; by which shares a threshold in floats is lowered.
@@ -276,8 +278,9 @@ class Period:
                 if every + (1 / b - 1) * least >= 0:
                     if not math.isfinite(self.cap):
                         return arb("inf")
-                    most = (enclosures.ball(self.cap) - t) / (1 - b)
-                    return t / (1 - b) * (1 + 3 * right * most / (every - here)) + 2 * b * most
+                    most, h = enclosures.ball(self.cap), arb(2) ** -STEP
+                    last = (total(1 + h) - every) / h + most * b**self.count / (1 - b)
+                    return t / (1 - b) * (1 + 3 * right * last / (every - here)) + 2 * b * (most - t) / (1 - b)
             return None
 
     def _enclosed(self, distance: arb) -> arb:

@@ -662,7 +662,7 @@ class _Task(LatticeTask):
         domain: Any = self.problem.domain
         if program.fall:
             pure = ApproxDP(math.log(1 / program.fall), 0.0, self.width)
-            return replace(private_geometric(pure, domain, program.n, p[:-1], program.bins), notion=self.privacy)
+            return replace(private_geometric(pure, domain, program.n, p, program.bins), notion=self.privacy)
         total = atom + (1 + program.bins) * p[0] + 2 * p[1:].sum()
         used = np.trim_zeros(np.where(p > 1e-16, p, 0.0), "b")
         weights, (stuck,) = as_weights(used, total), as_weights(np.array([atom]), total)
