@@ -967,3 +967,11 @@ def test_the_tail_goes_on_as_the_program_says(mu, gap):
     """It began a point too early: noise whose masses do not fall evenly broke the curve, and was mixed with other noise."""
     found = optdp.solve_additive(optdp.GDP(mu), loss=optdp.Threshold(0.3), n=5, rtol=1e-2)
     assert found.gap <= gap and found.verify()  # 0.15 for both
+
+
+@pytest.mark.parametrize("privacy", [optdp.KL(0.5), optdp.ApproxDP(1.0, 0.1)], ids=str)
+def test_noise_for_a_nearer_threshold_is_noise_for_a_farther_one(privacy):
+    """Just beyond places that suit lattices: what is found there is no worse than at them."""
+    near, far = (optdp.solve_additive(privacy, loss=optdp.Threshold(t), rtol=1e-2, time_limit=4) for t in (0.5, 0.502))
+    assert far.value <= near.value * (1 + 1e-6) and far.lower_bound <= near.value  # 0.5366 and 0.5209 under KL
+    assert far.verify()

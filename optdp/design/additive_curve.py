@@ -949,18 +949,20 @@ def _sizes(task: _Task, points: int) -> Iterator[int]:
 
 
 def _borrowed(run: Run, gaussian: bool, best: Bracket) -> Bracket:
-    """Noise that is good for powers, where the lattices of a loss that is none are too coarse."""
-    for power in ("squared", "abs"):
-        left = max(run.left(), LATE * run.time_limit if math.isinf(best.value) else 0.0)
-        if left:
-            other = replace(run.problem, objective=WorstCase(power))
-            progress = run.progress.part(f"noise for {other.objective.loss}", best.lower, best.value)
+    """Noise that is good for steps moved in a little, or for powers, where the lattices of a loss that is none are too coarse."""
+    near = additive_lattice.moved_in(run.problem)
+    powers = [replace(run.problem, objective=WorstCase(power)) for power in ("squared", "abs")]
+    for other in powers if near is None else [near, *powers]:
+        left = max(run.left(), LATE * run.time_limit if other is near or math.isinf(best.value) else 0.0)
+        if left and best.gap > run.rtol:
+            loss: Any = other.objective.loss
+            progress = run.progress.part(f"noise for {loss}", best.lower, best.value)
             known = replace(run, problem=other, time_limit=left, began=time.perf_counter(), progress=progress)
             with contextlib.suppress(ValueError, SolverFailure):
                 made = design(replace(known, rtol=max(run.rtol, BORROWED)), gaussian=gaussian)
                 value = made.mechanism.enclose(run.problem.objective)[1]
                 if value < best.value:
-                    kind = f"noise for {other.objective.loss}, which is better than what was found for this loss"
+                    kind = f"noise for {loss}, which is better than what was found for this loss"
                     told = replace(made.program, rtol=run.rtol, objective=None, seconds=run.seconds)
                     lower = min(best.lower, value)
                     best = replace(best, mechanism=made.mechanism, value=value, lower=lower, program=told, kind=kind)

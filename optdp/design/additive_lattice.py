@@ -30,6 +30,8 @@ from optdp.problem.problem import Problem
 #: Cells that end at all steps of a step function are looked for on lattices up to this many points; as "at" a step counts what is
 #: behind it by less than this share of a cell.
 JUMPY, HARDLY = 48, Fraction(1, 10**9)
+#: On lattices of up to COARSE points, where noise is found in a moment, steps may be moved in by less than this share of a cell.
+COARSE, NEARLY = 4, Fraction(1, 50)
 #: Weights of the mechanism are integers that add up to about 2^BITS.
 BITS = 120
 
@@ -151,8 +153,8 @@ def coarsest(jumps: list[Fraction]) -> int | None:
 
 
 def moved_in(problem: Problem) -> Problem | None:
-    """The problem with steps that are just beyond ends of cells, as floats are that are more than their digits, at these
-    ends: of its noise hardly any is between. None where there are no such steps.
+    """The problem with steps that are a little beyond ends of cells at these ends, as floats are that are more than their digits:
+    of its noise hardly any is between. None where there are no such steps.
     """
     loss, width = problem.objective.loss, Fraction(problem.privacy.sensitivity)  # type: ignore[attr-defined]
     if not loss.steps or isinstance(problem.domain, Integers):
@@ -163,7 +165,7 @@ def moved_in(problem: Problem) -> Problem | None:
             off = [(Fraction(1, 2) - beyond(n, [b / width], end)) % 1 - Fraction(1, 2) for b in breaks[1:]]
             moved = [b - width * max(x, Fraction(0)) / n for b, x in zip(breaks[1:], off, strict=True)]
             fits = all(a < b for a, b in pairwise([Fraction(0), *moved]))
-            if fits and max(off, default=0) > 0 and max(map(abs, off)) < HARDLY:
+            if fits and max(off, default=0) > 0 and max(map(abs, off)) < (NEARLY if n <= COARSE else HARDLY):
                 return replace(problem, objective=WorstCase(Pieces((breaks[0], *moved), rows)))
     return None
 
