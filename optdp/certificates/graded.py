@@ -72,8 +72,8 @@ class GradedCertificate(Certificate):
         if not isinstance(problem.domain, Line):
             self._refuse("the domain must be a Line")
         loss = problem.objective.loss
-        if not loss.convex:
-            self._refuse(f"the loss {loss.name} is not known to be convex")
+        if not (loss.convex or loss.exponent):  # powers below 1 are above the broken line, too
+            self._refuse(f"the loss {loss.name} is not known to be convex or a power")
         if reason := self._malformed():
             self._refuse(reason)
         try:

@@ -72,11 +72,12 @@ STEEP = 2.5
 #: Cells that shrink towards 0 are used where the one at 0 costs more than this share by its width.
 SPIKE = 0.03
 #: Meshes of such cells for the noise and for the bound: cells far from 0 over mu, and how fast they grow; at most FINE of the
-#: smallest in one of the largest. Within a distance that costs less than the share CHEAP nodes are fewer.
+#: smallest in one of the largest, for a concave loss, whose values are proven cell by cell, at most CONCAVE. Within a distance
+#: that costs less than the share CHEAP nodes are fewer.
 MESHES: tuple[tuple[int, float, Mesh], ...] = (
     (4, 0.5, Mesh(0.5)), (4, 0.25, Mesh(0.25)), (6, 0.125, Mesh(0.125)), (6, 0.125, Mesh(0.125, 2, narrow=True)),
 )  # fmt: skip
-FINE, LOW, BOUND, CHEAP = 4096, (64, 256), 4, 0.03
+FINE, CONCAVE, LOW, BOUND, CHEAP = 4096, 256, (64, 256), 4, 0.03
 #: By how much the curve is drawn in for such noise; the share of the usual limit that checking it may take.
 SLACK, PROOF = 3e-6, 0.85
 #: The slope of the cost of noise beyond where a loss is constant, as a share of its probability there.
@@ -576,8 +577,8 @@ class _Task(LatticeTask):
         return np.maximum(np.exp(-eps * k / n) / 2, max(1e-9, 0.1 * min(float(d) for _, d in self.pairs)))
 
     def spent(self, found: Bracket, n: int) -> float:
-        """What the cell at 0 costs by its width on a lattice of n points (Gaussian DP and a convex loss; else 0)."""
-        if not self.gaussian or self.integers or not self.loss.convex:
+        """What the cell at 0 costs by its width on a lattice of n points (Gaussian DP and a convex loss or a power; else 0)."""
+        if not self.gaussian or self.integers or not (self.loss.convex or self.loss.exponent):
             return 0.0
         half = 0.5 * self.width / n
         return float(found.mechanism.masses[0] * self.loss.integral(half) / half)
@@ -585,7 +586,7 @@ class _Task(LatticeTask):
     def smallest(self, found: Bracket, cells: int, rtol: float) -> int:
         """So many of the smallest cells in one of `cells` per sensitivity, for what the width of the one at 0 costs."""
         rest, fine = found.value - self.spent(found, found.mechanism.n), 16
-        while fine < FINE and self.spent(found, cells * fine) > rtol / 3.5 * rest:
+        while fine < (FINE if self.loss.convex else CONCAVE) and self.spent(found, cells * fine) > rtol / 3.5 * rest:
             fine *= 2
         return fine
 
