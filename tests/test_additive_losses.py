@@ -310,3 +310,20 @@ def test_a_convex_function_that_begins_just_within_reach_is_convex(corner):
     assert loss.on(corner + 0.00347)(corner + 1) == 1
     found = optdp.solve_additive(1.0, 0.1, loss, time_limit=1.0)
     assert found.value < 1e-8 and found.verify()
+
+
+@pytest.mark.parametrize(
+    ("eps", "delta", "loss", "gap"),
+    [
+        (2.0, 0.1, optdp.Power(0.5), 1e-2),  # 0.11, on the integers too
+        (3.0, 0.1, optdp.Pieces((0, 1, 3), ((0, 1), (1,), (-2, 1))), 1e-2),  # 0.22 and 0.03
+        (0.5, 0.3, optdp.Power(0.1), 0.05),  # 0.22 and 0.21
+    ],
+    ids=str,
+)
+def test_losses_that_grow_slowly_end_noise_too(eps, delta, loss, gap):
+    """Where errors cost enough far out, the program whose noise ends has its own bound, and not that of a geometric tail."""
+    line = optdp.solve_additive(eps, delta, loss, rtol=gap, time_limit=30)
+    whole = optdp.solve_additive(eps, delta, loss, sensitivity=7.0, discrete=True)
+    assert line.gap <= gap and line.verify()
+    assert whole.gap <= 1e-9 and whole.verify()

@@ -743,8 +743,10 @@ def _solve_with_slack(
             break
         t, _, lam = program.duals()
         needed = t + math.expm1(eps) * sum(lam.values()) / 2
-        if not solved or costs[-1] >= needed * (1 - 0.02 * tolerance) or radius > 4 * plain + 40 or task.slow:
-            break  # what it costs far out need not be a reason to end there: the bound is that of a geometric tail
+        if not solved or costs[-1] >= needed * (1 - 0.02 * tolerance) or radius > (most := 4 * plain + 40):
+            break
+        if task.slow and task.costs(n, math.ceil(most * n))[-1] < needed:
+            break  # it never ends because of what it costs: the bound is that of a geometric tail
         radius = radius * 1.15 + 0.25
     made = program.noise()
     if made is None:
