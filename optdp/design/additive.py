@@ -784,11 +784,14 @@ def _ending(task: _Task, best: Bracket) -> Bracket:
     cells that end at the step, what is sent may lie just beyond it.
     """
     place = max(Fraction(math.ceil(2 * n * task.jumps[0]) - 1, 2 * n) for n in range(1, ENDS + 1))
-    n = additive_lattice.coarsest([place])
+    n = int(task.width) if task.integers else additive_lattice.coarsest([place])
     if not place or not n:
         return best
-    bins, delta = additive_lattice.in_bins(n, [place]), task.delta * (1 - ROOM)
-    size = math.ceil(n * place)
+    bins, delta = not task.integers and additive_lattice.in_bins(n, [place]), task.delta * (1 - ROOM)
+    # Of integers those that cost nothing.
+    size = (
+        int(np.argmax(task.costs(n, math.ceil(n * task.jumps[0]) + 1) > 0)) if task.integers else math.ceil(n * place)
+    )
     options: dict[str, Any] = {"bins": bins, "method": task.method, "solver": task.solver}
     program = LatticeProgram(task.eps, delta, n, np.zeros(size), **options)
     program.add({s: np.arange(-size - s, size) for s in range(1, n + 1)})
@@ -955,7 +958,11 @@ def _one_period(task: _Task, rtol: float) -> Bracket | None:
 
     At a small eps its sums are long, and lattices are fast.
     """
-    many = LATTICE < task.width <= WRITTEN if task.integers else task.delta <= rtol
+    little, few = (
+        task.delta <= rtol,
+        task.integers and task.width <= LATTICE,
+    )  # a program is as good for few at delta = 0
+    many = little and (task.delta > 0 or not few) if few or not task.integers else task.width <= WRITTEN
     known = task.loss.exponent in (1, 2) and (task.integers or task.delta == 0 or rtol >= FAST)  # by other proofs
     if not many or known or task.eps < SUMMED or task.loss.assumptions or task.delta > 0.5:
         return None
@@ -1073,7 +1080,8 @@ def _refine(task: _Task, run: Run, n: int | None, every_shift: bool, best: Brack
         if fixed and small and task.delta > TINY and best.gap > AIM * rtol:
             small = False
             continue
-        if n is None and points == fits and best.lower == 0 and best.value < NOTHING and task.delta > 0:
+        ends = points == fits or (task.discrete and task.loss.steps)
+        if n is None and ends and best.lower == 0 and best.value < NOTHING and task.delta > 0:
             best = _ending(task, best)
             break
         if fixed or best.gap <= AIM * rtol or time.perf_counter() > task.deadline or not found.solved:

@@ -44,8 +44,9 @@ from optdp.solution import Solution
 #: below it, up to LIMIT.
 FINEST = {"additive": 64, "additive_curve": 12, "additive_divergence": 32}
 LIMIT = 256
-#: The largest sensitivity at which integers are points of a lattice: noise is rounded to more of them.
-CROWDED = 32
+#: The largest sensitivity at which integers are points of a lattice: noise is rounded to more of them. Under GDP also the most pairs
+#: of integers within a sensitivity of each other, about, over mu, where quantiles are of some integers.
+CROWDED, PAIRS, SOME = 32, 64, 4
 #: Probabilities are tried for so many distances at most, and solved to gaps so many times that of the quantile: they fall faster.
 PROBES, STEEPER = 60, 3.0
 #: The share of the bracket around an estimate in which the next fraction is looked for.
@@ -125,7 +126,7 @@ class _Search:
         low = Fraction(0) if self.low is None else self.low[0]
         high = self.high[0] if self.high else None
         if high is None:
-            start = Fraction(self.guess()) if self.low is None else 3 * low / 2 + 1
+            start = Fraction(_guess(self.run.problem.privacy, self.level)) if self.low is None else 3 * low / 2 + 1
             if self.ceiling is not None:
                 return self._fraction(low, self.ceiling, (low + self.ceiling) / 2, finest)
             return self._fraction(max(low, start / 2), 2 * start + 3, start, finest)
@@ -158,19 +159,19 @@ class _Search:
                     return place, n
         return None
 
-    def guess(self) -> float:
-        """About how large the quantile of usual noise is, in sensitivities."""
-        from scipy.special import ndtri
 
-        privacy: Any = self.run.problem.privacy
-        pairs, rate = pairs_of(privacy), -math.log1p(-self.level)
-        if not pairs:  # that of the Gaussian which spends as much
-            alpha = float(getattr(privacy, "alpha", 1))
-            mu = float(privacy.mu) if isinstance(privacy, GDP) else math.sqrt(2 * float(privacy.bound) / alpha)
-            return float(ndtri((1 + self.level) / 2)) / mu
-        slow = [rate / float(e) if float(e) > 0 else math.inf for e, _ in pairs]
-        even = [self.level / (2 * float(d)) if float(d) > 0 else math.inf for _, d in pairs]
-        return max(map(min, slow, even))
+def _guess(privacy: Any, level: float) -> float:
+    """About how large the quantile of usual noise is, in sensitivities."""
+    from scipy.special import ndtri
+
+    pairs, rate = pairs_of(privacy), -math.log1p(-level)
+    if not pairs:  # that of the Gaussian which spends as much
+        alpha = float(getattr(privacy, "alpha", 1))
+        mu = float(privacy.mu) if isinstance(privacy, GDP) else math.sqrt(2 * float(privacy.bound) / alpha)
+        return float(ndtri((1 + level) / 2)) / mu
+    slow = [rate / float(e) if float(e) > 0 else math.inf for e, _ in pairs]
+    even = [level / (2 * float(d)) if float(d) > 0 else math.inf for _, d in pairs]
+    return max(map(min, slow, even))
 
 
 def accepts(problem: Problem) -> str | None:
@@ -194,7 +195,9 @@ def design(run: Run, *, n: int | None = None) -> Solution:
     if not integers and Fraction(level) <= least:
         why = f"noise that is 0 with probability delta = {float(least):g} has the quantile 0"
         raise ValueError(f"level = {level:g} is not allowed: {why}; it must be above delta")
-    crowded = integers and privacy.sensitivity > CROWDED  # type: ignore[attr-defined]
+    width: float = privacy.sensitivity  # type: ignore[attr-defined]
+    slow = isinstance(privacy, GDP) and width**2 > PAIRS * float(privacy.mu) and width * _guess(privacy, level) > SOME
+    crowded = integers and (width > CROWDED or slow)
     if crowded and Fraction(level) > least and additive_rounded.fits(problem):
         zero = _at_zero(run) if additive_rounded.narrow(problem) else None
         if zero is not None and zero.gap <= run.rtol:
