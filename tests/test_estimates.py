@@ -189,6 +189,19 @@ def test_what_is_not_identified_is_refused_with_the_reason():
             optdp.estimate(uniform, uniform.randomize(rng.random(100), rng), what)
 
 
+@pytest.mark.parametrize("n", [30, 200])
+def test_whether_a_mean_is_identified_is_not_chosen_by_the_outputs(n):
+    """Else intervals would be for those surveys alone that are answered, and hold the truth less often in these."""
+    mechanism, rng, refused = optdp.solve_kernel(1.0, rtol=0.01).mechanism, np.random.default_rng(0), []
+    for y in mechanism.randomize(np.zeros((200, n)), rng):
+        try:
+            assert optdp.estimate(mechanism, y).interval[0] < 0.1
+            refused.append(False)
+        except NotIdentified:
+            refused.append(True)
+    assert all(refused) or not any(refused)
+
+
 def test_questions_on_an_alphabet_agree():
     mechanism = response(4, 2.0)
     x = np.random.default_rng(0).choice(4, 20_000, p=[0.1, 0.2, 0.3, 0.4])

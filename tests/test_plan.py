@@ -843,8 +843,8 @@ def test_groups_of_columns_are_counted_as_groups(joint):
 def test_a_column_without_answers_is_named_and_the_others_are_estimated():
     """All estimates were refused, by an error that named no column."""
     survey = optdp.plan({"a": optdp.Flag(), "x": optdp.Number(0, 1)}, 2.0, {"x": "answers"}, strategy="split")
-    private = survey.randomize({"a": [True, False] * 20, "x": np.full(40, 0.5)}, 1)
-    answers = survey.estimate({"a": np.full(40, None), "x": private["x"]})
+    private = survey.randomize({"a": [True, False] * 200, "x": np.full(400, 0.5)}, 1)
+    answers = survey.estimate({"a": np.full(400, None), "x": private["x"]})
     told = str(answers)
     assert (
         "a: no estimate: column 'a' has no answers" in told
@@ -852,7 +852,7 @@ def test_a_column_without_answers_is_named_and_the_others_are_estimated():
     )
     with pytest.raises(optdp.NotIdentified, match="column 'x'"):
         answers["x"]
-    answers = survey.estimate({"a": private["a"], "x": np.full(40, np.nan)})
+    answers = survey.estimate({"a": private["a"], "x": np.full(400, np.nan)})
     assert list(answers.to_frame().index) == [("a", "0"), ("a", "1")]
     assert "x: no estimate: column 'x' has no answers" in str(answers) and "a: Estimate" in str(answers)
     with pytest.raises(ValueError, match="'nope' is not allowed: it must be a column of the plan: 'a', 'x'"):
