@@ -248,6 +248,17 @@ def test_arrow_and_parquet(split, tmp_path):
     assert low < TABLE["age"].mean() < high
 
 
+def test_what_is_missing_in_a_dictionary_of_arrow_is_missing():
+    """pyarrow makes the dictionary's last value of it."""
+    pa = pytest.importorskip("pyarrow")
+    for given in (["x", None, "y"], [5, None, 7]):
+        for table in (pa.table({"c": given}), pa.table({"c": pa.array(given).dictionary_encode()})):
+            column = optdp.Category([v for v in given if v is not None], missing="category")
+            assert column.encode(tables.column(table, "c"), "c").tolist() == [0, 2, 1]
+            with pytest.raises(ValueError, match="row 2: it is missing"):
+                optdp.Category([v for v in given if v is not None]).encode(tables.column(table, "c"), "c")
+
+
 def test_polars(split):
     polars = pytest.importorskip("polars")
     private = split.randomize(polars.DataFrame(TABLE), 1)

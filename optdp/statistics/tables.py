@@ -89,7 +89,11 @@ def column(table: Any, name: str) -> np.ndarray:
     part = table[name]
     if isinstance(part, np.ma.MaskedArray) and part.mask.any():  # what lies under a mask is no entry
         return np.where(part.mask, np.array(None), part.data)
-    return part.to_numpy(zero_copy_only=False) if hasattr(part, "combine_chunks") else entries(part)
+    if not hasattr(part, "combine_chunks"):
+        return entries(part)
+    if hasattr(part.type, "index_type"):  # a dictionary, whose last value pyarrow would give for what is missing
+        part = part.cast(part.type.value_type)
+    return np.asarray(part.to_numpy(zero_copy_only=False))
 
 
 def like(table: Any, columns: dict[str, np.ndarray]) -> Any:
