@@ -1,6 +1,7 @@
 """`optdp.plan`: guarantee, strategies by computed error, tables of every kind, estimates that cover."""
 
 import datetime
+import io
 import json
 import math
 import re
@@ -770,6 +771,18 @@ def test_tables_of_pairs_are_probabilities_with_intervals_that_cover():
             low, high = survey.estimate(private).pair("a", "b").interval
             covered += (low <= shares) & (shares <= high)
         assert (covered / runs > 0.95 - 3 * math.sqrt(0.05 * 0.95 / runs)).all()
+
+
+def test_pairs_are_not_read_from_a_standard_input_that_is_gone(tmp_path, monkeypatch):
+    """It was said to be empty."""
+    survey = optdp.plan({"a": optdp.Flag(), "b": optdp.Flag()}, 2.0, strategy="split")
+    tables.write_file(tmp_path / "private.csv", survey.randomize({"a": [True] * 40, "b": [False] * 40}, 1))
+    sent = io.BytesIO((tmp_path / "private.csv").read_bytes())
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(sent))
+    answers = survey.estimate("-")
+    assert answers["a"].n == 40 and survey.estimate(tmp_path / "private.csv").pair("a", "b").n == 40
+    with pytest.raises(ValueError, match="pairs are not allowed of standard input, which was read already"):
+        answers.pair("a", "b")
 
 
 @pytest.mark.parametrize("strategy", ["split", "joint"])

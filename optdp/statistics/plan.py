@@ -731,6 +731,8 @@ class Answers(tables.Printed, Mapping[str, Estimate]):
             if name not in self.plan.names:
                 told = ", ".join(map(repr, self.plan.names))
                 raise ValueError(f"{name!r} is not allowed: it must be a column of the plan: {told}")
+        if isinstance(self.table, str | Path) and str(self.table) == "-":
+            raise ValueError("pairs are not allowed of standard input, which was read already: give a file")
         parts = [self.plan[name] for name in (one, two)]
         refusal = f"columns {one!r}, {two!r} are not allowed: they must be two categories that some people both report"
         if one == two or not all(isinstance(part.mechanism, FrequencyOracle) for part in parts):
