@@ -458,7 +458,8 @@ def test_tables_of_any_types_have_the_categories_that_their_files_have(tmp_path)
     wanted, numbers = [0, 1, 3, 4], [1, 2, None, 9]
     for given in (
         pandas.Series(numbers), pandas.Series(numbers, dtype="Int64"), pandas.Series(["1", "2", None, "9"], dtype="string"),
-        pandas.Series(numbers).astype("category"), np.array([1, 2, np.nan, 9], dtype=np.float32), np.array(["1", "2", "", "9"]),
+        pandas.Series(numbers).astype("category"), np.array([1, 2, np.nan, 9], dtype=np.float32),
+        np.array([1, 2, np.nan, 9], dtype=np.float16), np.array(["1", "2", "", "9"]),
         [np.int8(1), Decimal("2.0"), pandas.NA, np.float32(9)],
     ):  # fmt: skip
         assert column.encode(given, "a").tolist() == wanted

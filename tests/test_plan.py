@@ -6,6 +6,7 @@ import json
 import math
 import re
 from dataclasses import replace
+from decimal import Decimal
 from fractions import Fraction
 
 import numpy as np
@@ -368,10 +369,12 @@ AGE = optdp.Number(0, 120)
     [
         (AGE, [30, None, 1.5], "row 2: it is missing"), (AGE, ["30", math.nan], "row 2: it is missing"),
         (AGE, [30.5, ""], "row 2: it is missing"), (AGE, (1.0, pd.NA), "row 2: it is missing"),
+        (AGE, [30, Decimal("sNaN")], "row 2: it is missing"),
         (AGE, [30, True], "row 2: it is not a number"), (AGE, [[1], [2, 3]], "row 1: it is not a number"),
         (optdp.Flag(), ["yes", math.nan], "row 2: it is missing"),
         (optdp.Category(["a", "nan"]), ["a", math.nan], "row 2: it is missing"),
         (optdp.Category(["a"], missing="category", other="category"), ["a", math.nan, "b", None, ""], [0, 1, 2, 1, 1]),
+        (optdp.Category(["a"], missing="category"), ["a", Decimal("sNaN")], [0, 1]),
         (optdp.Category([1, 2]), [True, "2"], [0, 1]),
         (optdp.Date("2026-01-01", "2026-02-01"), ["2026-01-02", math.nan], "row 2: it is missing"),
     ],
