@@ -360,7 +360,7 @@ BAD = [
 ALSO_GOOD = [
     {"age": "37"}, {"age": " 3.7e1 "}, {"age": 0}, {"income": -5}, {"income": 1e300}, {"job": 7}, {"job": "7"}, {"job": 7.0},
     {"town": None}, {"town": "elsewhere"}, {"town": ""}, {"town": 4711}, {"smoker": True}, {"smoker": 0}, {"smoker": " YES "},
-    {"born": "1900-01-01T00:00"}, {"born": "2020-12-31 x"},
+    {"born": "1900-01-01T00:00"}, {"born": "2020-12-31 x"}, {"born": "2020-12-31 \r\u2028"},
 ]  # fmt: skip
 #: What is sent of a column "a", or why nothing is.
 ASK = """
