@@ -217,6 +217,25 @@ def test_weights_move_the_budget():
     assert sum(Fraction(p.eps) for p in heavy.parts) <= 2
 
 
+@pytest.mark.parametrize("unit", [5e-324, 1e-200, 1.7e308])
+def test_weights_count_in_proportion_to_one_another(unit):
+    """Sums of large ones overflowed, so that all errors were 0, and products with small ones were 0."""
+    schema = {"a": optdp.Number(0, 1), "b": optdp.Flag()}
+    plain, other = (optdp.plan(schema, 1.5, weights=dict.fromkeys(schema, w)) for w in (1.0, unit))
+    assert other.compared == plain.compared and [p.eps for p in other.parts] == [p.eps for p in plain.parts]
+
+
+@pytest.mark.parametrize("strategy", ["split", "sample"])
+def test_predicted_errors_are_in_proportion_to_the_width(strategy):
+    """Squares of small ones were 0, and so were the errors."""
+    errors = []
+    for width in (1.0, 2.0**-700):
+        schema = {name: optdp.Number(0, width) for name in "ab"}
+        found = optdp.plan(schema, 1.5, "quantile", strategy=strategy)
+        errors.append(found["a"].errors(1000, found.reported / 2) / width)
+    assert errors[1] == pytest.approx(errors[0], rel=1e-9)
+
+
 def test_tables_keep_their_kind(split, tmp_path):
     frame = pd.DataFrame(TABLE, index=np.arange(N) + 7)[["smoker", "age", "job"]]
     private = split.randomize(frame, 1)

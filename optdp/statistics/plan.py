@@ -113,16 +113,16 @@ class Part:
         """The predicted error about n people of whom this share reports the column; of "answers": of one, sent or guessed."""
         if self.goal == "answers":
             return share * self.unit + (1 - share) * _width(self) / 2
-        return math.sqrt((self.unit**2 + (1 - share) * _spread(self)) / (n * share))
+        return math.hypot(self.unit, math.sqrt(1 - share) * _spread(self)) / math.sqrt(n * share)
 
 
 def _spread(part: Part) -> float:
-    """The variance of what one of evenly spread entries adds to the estimate: of probabilities on average."""
+    """The standard deviation of what one of evenly spread entries adds to the estimate: of probabilities on average."""
     domain = part.column.domain
     if isinstance(domain, OneHot) or part.goal == "distribution":
         d = domain.d if isinstance(domain, OneHot) else BINS
-        return (1 - 1 / d) / d
-    return domain.width**2 / (4 if part.goal == "quantile" else 12)
+        return math.sqrt((1 - 1 / d) / d)
+    return domain.width / (2 if part.goal == "quantile" else math.sqrt(12))
 
 
 def _width(part: Part) -> float:
@@ -868,6 +868,7 @@ def plan(
     if any(g == "frequencies" for name, g in goals.items() if not isinstance(schema[name], Category)):
         raise ValueError("goal = 'frequencies' is not allowed for numbers: use 'distribution'")
     weight = {name: require.real("weights", (weights or {}).get(name, 1.0), low=0.0, open_low=True) for name in schema}
+    heaviest = max(weight.values())  # by which they are divided: sums of the largest floats are none
     tell, made = Progress(progress), dict[Any, tuple[Mechanism, float]]()
 
     def part(name: str, share: Number, reported: float) -> Part:
@@ -881,14 +882,16 @@ def plan(
 
     k, tried = len(schema), list[tuple[float, str, tuple[Part, ...], int]]()
 
+    def square(p: Part, share: float) -> float:
+        return p.weight / heaviest * (p.errors(n, share) / _width(p)) ** 2
+
     def attempt(label: str, parts: tuple[Part, ...], reported: int, units: int = k) -> None:
-        share = reported / units
-        squares = [p.weight * (p.errors(n, share) / _width(p)) ** 2 for p in parts]
-        tried.append((math.sqrt(sum(squares) / sum(p.weight for p in parts)), label, parts, reported))
+        mean = sum(square(p, reported / units) for p in parts) / sum(p.weight / heaviest for p in parts)
+        tried.append((math.sqrt(mean), label, parts, reported))
 
     if strategy in ("auto", "split"):
         even = [part(name, _share(total, Fraction(1, k)), 1.0) for name in schema]
-        pulls = np.cbrt([p.weight * (p.errors(n, 1.0) / _width(p)) ** 2 for p in even])
+        pulls = np.cbrt([square(p, 1.0) for p in even])
         fractions = [Fraction(int(f * GRAIN), GRAIN) for f in pulls / pulls.sum()]
         if all(fractions):
             attempt(
