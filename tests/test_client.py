@@ -880,6 +880,10 @@ def test_collect_says_what_is_wrong(small, tmp_path):
     assert optdp.collect(small, [tmp_path / "c.csv"], tmp_path / "out").refused == {"no record": 2}
     with pytest.raises(ValueError, match="no parts"):
         small.estimate(tmp_path / "out")
+    for damaged in (b"", b"PAR1", b"PAR1" + bytes(40) + b"PAR1"):
+        (tmp_path / "e.parquet").write_bytes(damaged)
+        with pytest.raises(ValueError, match=r"e\.parquet is not allowed: it cannot be read as a Parquet file"):
+            optdp.collect(small, [tmp_path / "e.parquet"], tmp_path / "out")
 
 
 @pytest.mark.parametrize("eps", [0.01, 1.0, 3.0])

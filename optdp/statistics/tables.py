@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -207,13 +207,25 @@ def _arrow_table(columns: Mapping[str, np.ndarray]) -> Any:
     return pa.Table.from_arrays(arrays, names=list(columns))
 
 
-def parquet_file(source: str | Path) -> Any:
-    """A Parquet file that is open. **Raises** RuntimeError without pyarrow."""
-    return _arrow().ParquetFile(source)
+@contextmanager
+def parquet_file(source: str | Path) -> Iterator[Any]:
+    """A Parquet file that is open. **Raises** RuntimeError without pyarrow, ValueError for what is no such file."""
+    parquet = _arrow()
+    from pyarrow import ArrowException
+
+    try:
+        with parquet.ParquetFile(source, pre_buffer=False) as file:
+            yield file
+    except (ArrowException, OSError) as error:
+        if getattr(error, "errno", None) is not None:  # of the file system, which names the file
+            raise
+        raise ValueError(
+            f"{source} is not allowed: it cannot be read as a Parquet file, is another one or damaged"
+        ) from None
 
 
 def _batches(source: str | Path) -> Iterator[dict[str, np.ndarray]]:
-    with _arrow().ParquetFile(source, pre_buffer=False) as file:
+    with parquet_file(source) as file:
         for batch in file.iter_batches(batch_size=CHUNK):
             yield {name: column(batch, name) for name in batch.schema.names}
         if not file.metadata.num_rows:
