@@ -775,6 +775,9 @@ def test_collect_reads_every_kind_and_goes_on_where_it_was(small, tmp_path):
     assert optdp.collect(small, sources, tmp_path / "out").rows == 902
     assert optdp.collect(small, sources, tmp_path / "out").rows == 902
     assert tables.read_file(tmp_path / "out")["job"].size == 902
+    parts = sorted((tmp_path / "out").glob("*.csv"))  # which a pattern may find where the folder is that of the sources
+    with pytest.raises(ValueError, match=r"part-.* is not allowed: it is a part of .*out, and would be counted twice"):
+        optdp.collect(small, [*sources, *parts], tmp_path / "out")
     write(tmp_path / "in.jsonl", rows[5:], small)
     with pytest.raises(ValueError, match=r"in\.jsonl is not allowed: it is another file"):
         optdp.collect(small, sources, tmp_path / "out")
