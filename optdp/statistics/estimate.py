@@ -86,8 +86,9 @@ RANK = 1e-7
 LEAST, MOST = 1e-100, 1e100
 #: Cells of the outputs with a smaller probability are left out: nobody sees them, and squares of their weights overflow.
 UNSEEN = 1e-60
-#: Inputs at which the mean's estimator is fitted, bins of the distribution for which it is best, inputs at which it is checked.
-GRID, BASIS, CHECKED = 257, 16, 512
+#: Inputs at which the mean's estimator is fitted, bins of the distribution for which it is best, inputs at which it is checked: a
+#: prime number, so that they lie everywhere between those of the fit, where the bias is largest.
+GRID, BASIS, CHECKED = 257, 16, 2039
 NORMAL = "the average is normally distributed: it is not where a few inputs, which have no ends here, lie far from the others"
 #: What is said of values and standard errors where intervals are without this if.
 AS_IF = "as if inputs were spread evenly"
