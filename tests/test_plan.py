@@ -905,6 +905,13 @@ def test_a_column_without_answers_is_named_and_the_others_are_estimated():
         answers.pair("a", "nope")
 
 
+def test_another_question_may_have_another_level(split):
+    """It was given twice."""
+    answers = split.estimate(split.randomize(TABLE, 1), level=0.9)
+    wide, narrow = (answers.about("age", "mean", **given) for given in ({"level": 0.999}, {}))
+    assert (wide.level, narrow.level) == (0.999, 0.9) and wide.interval[1] > narrow.interval[1]
+
+
 def test_summaries_say_what_is_spent_and_notebooks_show_answers(split):
     schema = {"a": optdp.Number(0, 1), "b": optdp.Flag(), "c": optdp.Flag()}
     told = [optdp.plan(schema, 1.0, strategy=strategy).summary() for strategy in ("sample", "split")]

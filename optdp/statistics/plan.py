@@ -687,7 +687,7 @@ class Answers(tables.Printed, Mapping[str, Estimate]):
         return self.about(name, what, **({"q": 0.5} if what == "quantile" else {}))
 
     def about(self, name: str, what: str, **options: Any) -> Estimate:
-        """Another question about a column; arguments as in `optdp.estimate`.
+        """Another question about a column; arguments as in `optdp.estimate`, at the level of these answers if none is given.
 
         **Raises** KeyError for a name that is no column's; ValueError naming the column.
         """
@@ -695,7 +695,7 @@ class Answers(tables.Printed, Mapping[str, Estimate]):
         if not (outputs.n if isinstance(outputs, Tally) else len(outputs)):
             raise ValueError(f"column {name!r} has no answers, which is not allowed: somebody must report it")
         try:
-            found = estimate(part.mechanism, outputs, what, level=self.level, **options)
+            found = estimate(part.mechanism, outputs, what, **{"level": self.level, **options})
         except ValueError as error:
             kind = NotIdentified if isinstance(error, NotIdentified) else ValueError
             raise kind(f"column {name!r}: {error}") from None
