@@ -217,6 +217,14 @@ def test_weights_move_the_budget():
     assert sum(Fraction(p.eps) for p in heavy.parts) <= 2
 
 
+def test_a_plan_that_samples_columns_of_several_eps_says_what_is_spent_at_most():
+    """The first of them was said to be spent by each."""
+    parts = [optdp.plan({name: optdp.Flag()}, eps).parts[0] for name, eps in (("a", 0.5), ("b", 0.25), ("c", 1.5))]
+    for reported, eps, said in ((2, 2.0, "(at most about 0.5 + 1.5)"), (1, 1.5, "(at most about 1.5)")):
+        survey = optdp.Plan.from_dict(optdp.Plan(tuple(parts), reported, eps, 1000).to_dict())
+        assert f"is {eps}-LDP {said}: it is at most" in survey.summary()
+
+
 @pytest.mark.parametrize("unit", [5e-324, 1e-200, 1.7e308])
 def test_weights_count_in_proportion_to_one_another(unit):
     """Sums of large ones overflowed, so that all errors were 0, and products with small ones were 0."""

@@ -324,9 +324,13 @@ class Plan(tables.Printed):
         units = self.units
         k, what = len(units), self.counted
         how = f"reports {self.reported} of the {k} {what}, chosen at random"
-        spent = f" ({self.reported} times {show(self.parts[0].eps)})" if self.reported > 1 else ""
+        shares = [unit[0].eps for unit in units]
+        spent = f" ({self.reported} times {show(shares[0])})" if self.reported > 1 else ""
         if self.reported == k:
-            how, spent = "reports all columns", f" (about {' + '.join(rounded_up(unit[0].eps) for unit in units)})"
+            how, spent = "reports all columns", f" (about {' + '.join(map(rounded_up, shares))})"
+        elif len(set(shares)) > 1:  # as in a file that was written by hand
+            most = sorted(shares, key=float)[-self.reported :]
+            spent = f" (at most about {' + '.join(map(rounded_up, most))})"
         ratio: Any = self.guarantee().eps
         factor = above(enclosures.round_up(ratio.argument), 4)
         lines = [
