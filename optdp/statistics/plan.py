@@ -498,13 +498,17 @@ def _total(shares: list[Number]) -> Number:
 
 
 def _together(columns: Mapping[str, Column], eps: Number, weight: Mapping[str, float], group: int) -> list[Part]:
-    """Parts of categories that are answered together with this eps: the largest c whose ratio is at most e^eps."""
+    """Parts of categories that are answered together with this eps: the largest c whose ratio is at most e^eps; none where it
+    would be 0, for chances are multiples of 2^-124.
+    """
     domains: list[Any] = [column.domain for column in columns.values()]
     gain = enclosures.exp_below(eps, 200) - 1
     share = gain / (gain + math.prod(domain.d for domain in domains))
     rest = COINS - share.numerator * COINS // share.denominator
     step = math.lcm(*(domain.d for domain in domains))  # then every column's own probabilities are multiples of 2^-124
     rest = -(-rest // step) * step
+    if rest >= COINS:
+        return []
     parts = []
     for (name, column), domain in zip(columns.items(), domains, strict=True):
         oracle = SubsetOracle(domain, 1, COINS - rest + rest // domain.d)
@@ -925,7 +929,10 @@ def plan(
             ]  # fmt: skip
             joint = {p.name: p for group in groups for p in group}
             ordered = tuple(joint.get(name) or part(name, share, m / units) for name in schema)
-            attempt(f"joint {size}, {m} of {units}", ordered, m, units)
+            if all(groups):
+                attempt(f"joint {size}, {m} of {units}", ordered, m, units)
+    if not tried:
+        raise ValueError("strategy = 'joint' is not allowed here: eps is too small for so many values")
     best = min(tried, key=lambda row: row[0])
     return Plan(best[2], best[3], total, n, tuple((label, error) for error, label, _, _ in tried), repeat)
 
