@@ -299,6 +299,25 @@ def test_what_is_missing_in_a_dictionary_of_arrow_is_missing():
                 optdp.Category([v for v in given if v is not None]).encode(tables.column(table, "c"), "c")
 
 
+@pytest.mark.parametrize("kind", ["pandas", "pyarrow", "batch", "file", "polars"])
+def test_the_day_of_a_time_is_that_of_its_zone(kind, tmp_path):
+    """It was that of UTC in tables of pyarrow and polars and in Parquet files, and the zone's in all others."""
+    times = ["2020-01-02 23:59", "2020-01-05 00:01"]
+    frame = pd.DataFrame({"d": pd.to_datetime(times).tz_localize("America/New_York")})
+    if kind == "pandas":
+        table = frame
+    elif kind == "polars":
+        polars = pytest.importorskip("polars")
+        table = polars.DataFrame({"d": polars.Series(times).str.to_datetime().dt.replace_time_zone("America/New_York")})
+    else:
+        table = pytest.importorskip("pyarrow").Table.from_pandas(frame)
+        frame.to_parquet(tmp_path / "times.parquet")
+        table = {"pyarrow": table, "batch": table.to_batches()[0]}.get(kind, table)
+        table = tables.read_file(tmp_path / "times.parquet") if kind == "file" else table
+    for values in (tables.column(table, "d"), np.array(["2020-01-02 23:59:00-05:00", "2020-01-05T00:01"])):
+        assert optdp.Date("2020-01-01", "2020-02-01").encode(values, "d").tolist() == [1, 4]
+
+
 def test_polars(split):
     polars = pytest.importorskip("polars")
     private = split.randomize(polars.DataFrame(TABLE), 1)

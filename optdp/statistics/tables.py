@@ -89,10 +89,19 @@ def column(table: Any, name: str) -> np.ndarray:
     part = table[name]
     if isinstance(part, np.ma.MaskedArray) and part.mask.any():  # what lies under a mask is no entry
         return np.where(part.mask, np.array(None), part.data)
-    if not hasattr(part, "combine_chunks"):
+    package = type(part).__module__.split(".")[0]
+    if package == "polars" and getattr(
+        part.dtype, "time_zone", None
+    ):  # the day is that of the zone, as in pandas and texts
+        part = part.dt.replace_time_zone(None)
+    if package != "pyarrow":
         return entries(part)
     if hasattr(part.type, "index_type"):  # a dictionary, whose last value pyarrow would give for what is missing
         part = part.cast(part.type.value_type)
+    if getattr(part.type, "tz", None):
+        from pyarrow import compute
+
+        part = compute.local_timestamp(part)
     return np.asarray(part.to_numpy(zero_copy_only=False))
 
 
