@@ -318,6 +318,18 @@ def test_the_day_of_a_time_is_that_of_its_zone(kind, tmp_path):
         assert optdp.Date("2020-01-01", "2020-02-01").encode(values, "d").tolist() == [1, 4]
 
 
+def test_large_integers_are_themselves_where_others_are_missing():
+    """As floats two of them were one category."""
+    pa = pytest.importorskip("pyarrow")
+    values = [2**60 + 1, None, 5]
+    column = optdp.Category([2**60, 2**60 + 1, 5], missing="category")
+    frames = [pd.DataFrame({"c": pd.Series(values, dtype=dtype)}) for dtype in ("Int64", "int64[pyarrow]")]
+    for table in ({"c": values}, *frames, pa.table({"c": values}), pa.record_batch({"c": values})):
+        assert column.encode(tables.column(table, "c"), "c").tolist() == [1, 3, 2]
+    with pytest.raises(tables.Refused, match="row 2: it is missing"):
+        optdp.Number(0, 2.0**61).encode(tables.column(frames[0], "c"), "c")
+
+
 def test_polars(split):
     polars = pytest.importorskip("polars")
     private = split.randomize(polars.DataFrame(TABLE), 1)

@@ -89,10 +89,18 @@ def column(table: Any, name: str) -> np.ndarray:
     part = table[name]
     if isinstance(part, np.ma.MaskedArray) and part.mask.any():  # what lies under a mask is no entry
         return np.where(part.mask, np.array(None), part.data)
+    found = _array(part)
+    if found.dtype == float and (np.abs(found) >= 2**53).any():
+        kind = str(getattr(part, "type", getattr(part, "dtype", ""))).lower()
+        if kind.startswith(("int", "uint")):  # of which numpy makes floats where some are missing
+            return entries(part.to_pylist() if hasattr(part, "to_pylist") else part.to_list())
+    return found
+
+
+def _array(part: Any) -> np.ndarray:
+    """A column as numpy has it."""
     package = type(part).__module__.split(".")[0]
-    if package == "polars" and getattr(
-        part.dtype, "time_zone", None
-    ):  # the day is that of the zone, as in pandas and texts
+    if package == "polars" and getattr(part.dtype, "time_zone", None):  # numpy would have the day of UTC
         part = part.dt.replace_time_zone(None)
     if package != "pyarrow":
         return entries(part)
