@@ -360,7 +360,7 @@ BAD = [
 ALSO_GOOD = [
     {"age": "37"}, {"age": " 3.7e1 "}, {"age": 0}, {"income": -5}, {"income": 1e300}, {"job": 7}, {"job": "7"}, {"job": 7.0},
     {"town": None}, {"town": "elsewhere"}, {"town": ""}, {"town": 4711}, {"smoker": True}, {"smoker": 0}, {"smoker": " YES "},
-    {"born": "1900-01-01T00:00"}, {"born": "2020-12-31 x"},
+    {"born": "1900-01-01T00:00"}, {"born": "2020-12-31 x"}, {"born": "2020-12-31 \r\u2028"},
 ]  # fmt: skip
 #: What is sent of a column "a", or why nothing is.
 ASK = """
@@ -458,7 +458,8 @@ def test_tables_of_any_types_have_the_categories_that_their_files_have(tmp_path)
     wanted, numbers = [0, 1, 3, 4], [1, 2, None, 9]
     for given in (
         pandas.Series(numbers), pandas.Series(numbers, dtype="Int64"), pandas.Series(["1", "2", None, "9"], dtype="string"),
-        pandas.Series(numbers).astype("category"), np.array([1, 2, np.nan, 9], dtype=np.float32), np.array(["1", "2", "", "9"]),
+        pandas.Series(numbers).astype("category"), np.array([1, 2, np.nan, 9], dtype=np.float32),
+        np.array([1, 2, np.nan, 9], dtype=np.float16), np.array(["1", "2", "", "9"]),
         [np.int8(1), Decimal("2.0"), pandas.NA, np.float32(9)],
     ):  # fmt: skip
         assert column.encode(given, "a").tolist() == wanted
@@ -774,6 +775,9 @@ def test_collect_reads_every_kind_and_goes_on_where_it_was(small, tmp_path):
     assert optdp.collect(small, sources, tmp_path / "out").rows == 902
     assert optdp.collect(small, sources, tmp_path / "out").rows == 902
     assert tables.read_file(tmp_path / "out")["job"].size == 902
+    parts = sorted((tmp_path / "out").glob("*.csv"))  # which a pattern may find where the folder is that of the sources
+    with pytest.raises(ValueError, match=r"part-.* is not allowed: it is a part of .*out, and would be counted twice"):
+        optdp.collect(small, [*sources, *parts], tmp_path / "out")
     write(tmp_path / "in.jsonl", rows[5:], small)
     with pytest.raises(ValueError, match=r"in\.jsonl is not allowed: it is another file"):
         optdp.collect(small, sources, tmp_path / "out")
@@ -879,6 +883,10 @@ def test_collect_says_what_is_wrong(small, tmp_path):
     assert optdp.collect(small, [tmp_path / "c.csv"], tmp_path / "out").refused == {"no record": 2}
     with pytest.raises(ValueError, match="no parts"):
         small.estimate(tmp_path / "out")
+    for damaged in (b"", b"PAR1", b"PAR1" + bytes(40) + b"PAR1"):
+        (tmp_path / "e.parquet").write_bytes(damaged)
+        with pytest.raises(ValueError, match=r"e\.parquet is not allowed: it cannot be read as a Parquet file"):
+            optdp.collect(small, [tmp_path / "e.parquet"], tmp_path / "out")
 
 
 @pytest.mark.parametrize("eps", [0.01, 1.0, 3.0])

@@ -1,10 +1,12 @@
 """`optdp.plan`: guarantee, strategies by computed error, tables of every kind, estimates that cover."""
 
 import datetime
+import io
 import json
 import math
 import re
 from dataclasses import replace
+from decimal import Decimal
 from fractions import Fraction
 
 import numpy as np
@@ -177,6 +179,17 @@ def test_pairs_of_columns_that_are_answered_together(joint, people):
     assert found["c"].band[0][0] < 0.6 < found["c"].band[1][0] and found["age"].interval[0] < 40.5
 
 
+def test_columns_are_not_answered_together_where_none_could_be_true():
+    """Chances are multiples of 2^-124; a plan with one below 0 was returned, and predicted to have small errors."""
+    primes = (9973, 9967, 9949, 9941, 9931, 9929)
+    schema = {f"c{p}": optdp.Category(map(str, range(p))) for p in primes}
+    survey = optdp.plan(schema, 1e-12, strategy="joint")
+    assert all("joint 6" not in name for name, _ in survey.compared)
+    assert optdp.LDP(1e-12).implied_by(survey.guarantee())
+    with pytest.raises(ValueError, match="strategy = 'joint' is not allowed here: eps is too small"):
+        optdp.plan({str(p): optdp.Category(range(p)) for p in (99991, 99989)}, 1e-20, strategy="joint")
+
+
 def test_groups_are_saved_refused_where_they_are_wrong_and_collected(joint, people, tmp_path):
     data = json.loads(json.dumps(joint.to_dict()))
     assert optdp.Plan.from_dict(data) == joint and "answered together" in joint.summary()
@@ -215,6 +228,33 @@ def test_weights_move_the_budget():
     assert sum(Fraction(p.eps) for p in heavy.parts) <= 2
 
 
+def test_a_plan_that_samples_columns_of_several_eps_says_what_is_spent_at_most():
+    """The first of them was said to be spent by each."""
+    parts = [optdp.plan({name: optdp.Flag()}, eps).parts[0] for name, eps in (("a", 0.5), ("b", 0.25), ("c", 1.5))]
+    for reported, eps, said in ((2, 2.0, "(at most about 0.5 + 1.5)"), (1, 1.5, "(at most about 1.5)")):
+        survey = optdp.Plan.from_dict(optdp.Plan(tuple(parts), reported, eps, 1000).to_dict())
+        assert f"is {eps}-LDP {said}: it is at most" in survey.summary()
+
+
+@pytest.mark.parametrize("unit", [5e-324, 1e-200, 1.7e308])
+def test_weights_count_in_proportion_to_one_another(unit):
+    """Sums of large ones overflowed, so that all errors were 0, and products with small ones were 0."""
+    schema = {"a": optdp.Number(0, 1), "b": optdp.Flag()}
+    plain, other = (optdp.plan(schema, 1.5, weights=dict.fromkeys(schema, w)) for w in (1.0, unit))
+    assert other.compared == plain.compared and [p.eps for p in other.parts] == [p.eps for p in plain.parts]
+
+
+@pytest.mark.parametrize("strategy", ["split", "sample"])
+def test_predicted_errors_are_in_proportion_to_the_width(strategy):
+    """Squares of small ones were 0, and so were the errors."""
+    errors = []
+    for width in (1.0, 2.0**-700):
+        schema = {name: optdp.Number(0, width) for name in "ab"}
+        found = optdp.plan(schema, 1.5, "quantile", strategy=strategy)
+        errors.append(found["a"].errors(1000, found.reported / 2) / width)
+    assert errors[1] == pytest.approx(errors[0], rel=1e-9)
+
+
 def test_tables_keep_their_kind(split, tmp_path):
     frame = pd.DataFrame(TABLE, index=np.arange(N) + 7)[["smoker", "age", "job"]]
     private = split.randomize(frame, 1)
@@ -246,6 +286,48 @@ def test_arrow_and_parquet(split, tmp_path):
     assert split.randomize(tmp_path / "people.parquet", 1, target=tmp_path / "private.parquet") == N
     low, high = split.estimate(tmp_path / "private.parquet", level=0.9999)["age"].interval
     assert low < TABLE["age"].mean() < high
+
+
+def test_what_is_missing_in_a_dictionary_of_arrow_is_missing():
+    """pyarrow makes the dictionary's last value of it."""
+    pa = pytest.importorskip("pyarrow")
+    for given in (["x", None, "y"], [5, None, 7]):
+        for table in (pa.table({"c": given}), pa.table({"c": pa.array(given).dictionary_encode()})):
+            column = optdp.Category([v for v in given if v is not None], missing="category")
+            assert column.encode(tables.column(table, "c"), "c").tolist() == [0, 2, 1]
+            with pytest.raises(ValueError, match="row 2: it is missing"):
+                optdp.Category([v for v in given if v is not None]).encode(tables.column(table, "c"), "c")
+
+
+@pytest.mark.parametrize("kind", ["pandas", "pyarrow", "batch", "file", "polars"])
+def test_the_day_of_a_time_is_that_of_its_zone(kind, tmp_path):
+    """It was that of UTC in tables of pyarrow and polars and in Parquet files, and the zone's in all others."""
+    times = ["2020-01-02 23:59", "2020-01-05 00:01"]
+    frame = pd.DataFrame({"d": pd.to_datetime(times).tz_localize("America/New_York")})
+    if kind == "pandas":
+        table = frame
+    elif kind == "polars":
+        polars = pytest.importorskip("polars")
+        table = polars.DataFrame({"d": polars.Series(times).str.to_datetime().dt.replace_time_zone("America/New_York")})
+    else:
+        table = pytest.importorskip("pyarrow").Table.from_pandas(frame)
+        frame.to_parquet(tmp_path / "times.parquet")
+        table = {"pyarrow": table, "batch": table.to_batches()[0]}.get(kind, table)
+        table = tables.read_file(tmp_path / "times.parquet") if kind == "file" else table
+    for values in (tables.column(table, "d"), np.array(["2020-01-02 23:59:00-05:00", "2020-01-05T00:01"])):
+        assert optdp.Date("2020-01-01", "2020-02-01").encode(values, "d").tolist() == [1, 4]
+
+
+def test_large_integers_are_themselves_where_others_are_missing():
+    """As floats two of them were one category."""
+    pa = pytest.importorskip("pyarrow")
+    values = [2**60 + 1, None, 5]
+    column = optdp.Category([2**60, 2**60 + 1, 5], missing="category")
+    frames = [pd.DataFrame({"c": pd.Series(values, dtype=dtype)}) for dtype in ("Int64", "int64[pyarrow]")]
+    for table in ({"c": values}, *frames, pa.table({"c": values}), pa.record_batch({"c": values})):
+        assert column.encode(tables.column(table, "c"), "c").tolist() == [1, 3, 2]
+    with pytest.raises(tables.Refused, match="row 2: it is missing"):
+        optdp.Number(0, 2.0**61).encode(tables.column(frames[0], "c"), "c")
 
 
 def test_polars(split):
@@ -356,10 +438,12 @@ AGE = optdp.Number(0, 120)
     [
         (AGE, [30, None, 1.5], "row 2: it is missing"), (AGE, ["30", math.nan], "row 2: it is missing"),
         (AGE, [30.5, ""], "row 2: it is missing"), (AGE, (1.0, pd.NA), "row 2: it is missing"),
+        (AGE, [30, Decimal("sNaN")], "row 2: it is missing"),
         (AGE, [30, True], "row 2: it is not a number"), (AGE, [[1], [2, 3]], "row 1: it is not a number"),
         (optdp.Flag(), ["yes", math.nan], "row 2: it is missing"),
         (optdp.Category(["a", "nan"]), ["a", math.nan], "row 2: it is missing"),
         (optdp.Category(["a"], missing="category", other="category"), ["a", math.nan, "b", None, ""], [0, 1, 2, 1, 1]),
+        (optdp.Category(["a"], missing="category"), ["a", Decimal("sNaN")], [0, 1]),
         (optdp.Category([1, 2]), [True, "2"], [0, 1]),
         (optdp.Date("2026-01-01", "2026-02-01"), ["2026-01-02", math.nan], "row 2: it is missing"),
     ],
@@ -761,6 +845,18 @@ def test_tables_of_pairs_are_probabilities_with_intervals_that_cover():
         assert (covered / runs > 0.95 - 3 * math.sqrt(0.05 * 0.95 / runs)).all()
 
 
+def test_pairs_are_not_read_from_a_standard_input_that_is_gone(tmp_path, monkeypatch):
+    """It was said to be empty."""
+    survey = optdp.plan({"a": optdp.Flag(), "b": optdp.Flag()}, 2.0, strategy="split")
+    tables.write_file(tmp_path / "private.csv", survey.randomize({"a": [True] * 40, "b": [False] * 40}, 1))
+    sent = io.BytesIO((tmp_path / "private.csv").read_bytes())
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(sent))
+    answers = survey.estimate("-")
+    assert answers["a"].n == 40 and survey.estimate(tmp_path / "private.csv").pair("a", "b").n == 40
+    with pytest.raises(ValueError, match="pairs are not allowed of standard input, which was read already"):
+        answers.pair("a", "b")
+
+
 @pytest.mark.parametrize("strategy", ["split", "joint"])
 @pytest.mark.parametrize(("eps", "n"), [(4.0, 40), (12.0, 300), (30.0, 100)])
 def test_no_standard_error_of_a_pair_is_0_where_nothing_or_everything_is_counted(strategy, eps, n):
@@ -843,8 +939,8 @@ def test_groups_of_columns_are_counted_as_groups(joint):
 def test_a_column_without_answers_is_named_and_the_others_are_estimated():
     """All estimates were refused, by an error that named no column."""
     survey = optdp.plan({"a": optdp.Flag(), "x": optdp.Number(0, 1)}, 2.0, {"x": "answers"}, strategy="split")
-    private = survey.randomize({"a": [True, False] * 20, "x": np.full(40, 0.5)}, 1)
-    answers = survey.estimate({"a": np.full(40, None), "x": private["x"]})
+    private = survey.randomize({"a": [True, False] * 200, "x": np.full(400, 0.5)}, 1)
+    answers = survey.estimate({"a": np.full(400, None), "x": private["x"]})
     told = str(answers)
     assert (
         "a: no estimate: column 'a' has no answers" in told
@@ -852,11 +948,18 @@ def test_a_column_without_answers_is_named_and_the_others_are_estimated():
     )
     with pytest.raises(optdp.NotIdentified, match="column 'x'"):
         answers["x"]
-    answers = survey.estimate({"a": private["a"], "x": np.full(40, np.nan)})
+    answers = survey.estimate({"a": private["a"], "x": np.full(400, np.nan)})
     assert list(answers.to_frame().index) == [("a", "0"), ("a", "1")]
     assert "x: no estimate: column 'x' has no answers" in str(answers) and "a: Estimate" in str(answers)
     with pytest.raises(ValueError, match="'nope' is not allowed: it must be a column of the plan: 'a', 'x'"):
         answers.pair("a", "nope")
+
+
+def test_another_question_may_have_another_level(split):
+    """It was given twice."""
+    answers = split.estimate(split.randomize(TABLE, 1), level=0.9)
+    wide, narrow = (answers.about("age", "mean", **given) for given in ({"level": 0.999}, {}))
+    assert (wide.level, narrow.level) == (0.999, 0.9) and wide.interval[1] > narrow.interval[1]
 
 
 def test_summaries_say_what_is_spent_and_notebooks_show_answers(split):

@@ -227,6 +227,26 @@ def test_an_empty_parquet_file_stays_a_parquet_file(tmp_path):
     assert "no answers" in str(survey.estimate(tmp_path / "out.parquet"))
 
 
+def test_no_output_replaces_an_input(people, capsys):
+    """A page replaced the private answers, and a client the plan that they need."""
+    (people / "schema.json").write_text('{"age": {"type": "number", "lower": 0, "upper": 120}}')
+    words = ["--category", "job:a,b", "--number", "age:0:120"]
+    assert run(capsys, "plan", *words, "--eps", 1, "--out", "plan.json")[0] == 0
+    assert run(capsys, "randomize", "--plan", "plan.json", "people.csv", "private.csv")[0] == 0
+    (people / "link").symlink_to("plan.json")
+    for words, name in (
+        (["estimate", "--plan", "plan.json", "private.csv", "--html"], "private.csv"),
+        (["estimate", "--plan", "plan.json", "private.csv", "--html"], "link"),
+        (["client", "--plan", "plan.json", "--out"], "plan.json"),
+        (["client", "--plan", "plan.json", "--vectors", "people.csv", "--out"], "people.csv"),
+        (["plan", "--schema", "schema.json", "--eps", 1, "--out"], "schema.json"),
+    ):
+        before = (people / name).read_bytes()
+        status, out, err = run(capsys, *words, name)
+        assert (status, out) == (2, "") and f"{name} is not allowed: it is an input, which would be lost" in err
+        assert (people / name).read_bytes() == before
+
+
 def test_a_plan_without_columns_names_the_options(tmp_path, capsys):
     status, _, err = run(capsys, "plan", "--eps", 1, "--out", tmp_path / "p.json")
     assert status == 2 and "--number, --integer, --date, --category, --flag or --schema" in err

@@ -83,6 +83,7 @@ def _make_plan(args: argparse.Namespace) -> int:
     from optdp.exact.fields import Fields, load
     from optdp.statistics.schema import Column
 
+    _others(args.out, args.schema)
     schema: dict[str, Any] = {}
     if args.schema:
 
@@ -132,6 +133,13 @@ def randomize(args: argparse.Namespace) -> int:
     return 0
 
 
+def _others(output: str | None, *inputs: str | None) -> None:
+    """**Raises** ValueError for an output that is an input: private answers, or the plan that they need, would be lost."""
+    for name in inputs:
+        if output is not None and name is not None and files.same(name, output):
+            raise ValueError(f"{output} is not allowed: it is an input, which would be lost")
+
+
 def _client(commands: Commands) -> None:
     parser = commands.top.add_parser(
         "client",
@@ -150,6 +158,7 @@ def _client(commands: Commands) -> None:
 def _write_client(args: argparse.Namespace) -> int:
     from optdp.statistics import client, tables
 
+    _others(args.out, args.plan, args.vectors)
     plan = optdp.Plan.load(args.plan)
     if args.vectors is not None:
         columns = tables.read_file(args.vectors)
@@ -214,6 +223,7 @@ def _estimate(commands: Commands) -> None:
 
 
 def _answer(args: argparse.Namespace) -> int:
+    _others(args.html, args.input, args.plan, args.mechanism)
     found, refused, title = _answers(args)
     if not found:
         raise ValueError("; ".join(refused.values()))

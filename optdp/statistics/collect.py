@@ -104,6 +104,9 @@ def collect(
     if not found or len(set(found)) < len(found):
         raise ValueError("sources are not allowed: there must be one at least, and each only once")
     target = Path(folder).resolve()
+    for source in found:
+        if source.parent == target and source.name.startswith("part-"):
+            raise ValueError(f"{source.name} is not allowed: it is a part of {folder}, and would be counted twice")
     try:
         target.mkdir(parents=True, exist_ok=True)
     except (FileExistsError, NotADirectoryError):

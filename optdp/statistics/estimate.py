@@ -86,8 +86,9 @@ RANK = 1e-7
 LEAST, MOST = 1e-100, 1e100
 #: Cells of the outputs with a smaller probability are left out: nobody sees them, and squares of their weights overflow.
 UNSEEN = 1e-60
-#: Inputs at which the mean's estimator is fitted, bins of the distribution for which it is best, inputs at which it is checked.
-GRID, BASIS, CHECKED = 257, 16, 512
+#: Inputs at which the mean's estimator is fitted, bins of the distribution for which it is best, inputs at which it is checked: a
+#: prime number, so that they lie everywhere between those of the fit, where the bias is largest.
+GRID, BASIS, CHECKED = 257, 16, 2039
 NORMAL = "the average is normally distributed: it is not where a few inputs, which have no ends here, lie far from the others"
 #: What is said of values and standard errors where intervals are without this if.
 AS_IF = "as if inputs were spread evenly"
@@ -912,15 +913,18 @@ def _mean(mechanism: Mechanism, data: Data, ask: _Ask) -> Estimate:
     tables, counts = mean_tables(mechanism), data.counts(Channel.coarse(mechanism))
     n = int(counts.sum())
     shares, cells = tables.fitted(counts)
-    plain = np.inf if line is None else tables.plain_variance(shares, line)
     found = tables.function(cells, n)
-    if found.bias > math.sqrt(found.variance / n) or not found.variance < 0.98 * plain:
-        if line is None:
+    if (
+        line is None
+    ):  # by the mechanism and n alone: of answers that outputs choose, intervals would hold the truth less often
+        even = tables.function(tables.blocks.mean(axis=1), n)
+        if even.bias > math.sqrt(even.variance / n):
             raise NotIdentified(
                 "the mean is not identified by the outputs, however many there are: populations with different means have the "
-                f"same distribution of outputs. The best function of the output misses the input by up to {found.bias:.3g} (its "
-                f"standard error is {math.sqrt(found.variance / n):.3g}); use an unbiased mechanism"
+                f"same distribution of outputs. The best function of the output misses the input by up to {even.bias:.3g} (its "
+                f"standard error is {math.sqrt(even.variance / n):.3g}); use an unbiased mechanism"
             )
+    elif found.bias > math.sqrt(found.variance / n) or not found.variance < 0.98 * tables.plain_variance(shares, line):
         return _corrected(mechanism, data, ask, line, (tables.inputs, tables.variances))
     g = found.function
     method = "average of the function of the output with the least variance"

@@ -113,16 +113,16 @@ class Part:
         """The predicted error about n people of whom this share reports the column; of "answers": of one, sent or guessed."""
         if self.goal == "answers":
             return share * self.unit + (1 - share) * _width(self) / 2
-        return math.sqrt((self.unit**2 + (1 - share) * _spread(self)) / (n * share))
+        return math.hypot(self.unit, math.sqrt(1 - share) * _spread(self)) / math.sqrt(n * share)
 
 
 def _spread(part: Part) -> float:
-    """The variance of what one of evenly spread entries adds to the estimate: of probabilities on average."""
+    """The standard deviation of what one of evenly spread entries adds to the estimate: of probabilities on average."""
     domain = part.column.domain
     if isinstance(domain, OneHot) or part.goal == "distribution":
         d = domain.d if isinstance(domain, OneHot) else BINS
-        return (1 - 1 / d) / d
-    return domain.width**2 / (4 if part.goal == "quantile" else 12)
+        return math.sqrt((1 - 1 / d) / d)
+    return domain.width / (2 if part.goal == "quantile" else math.sqrt(12))
 
 
 def _width(part: Part) -> float:
@@ -324,9 +324,13 @@ class Plan(tables.Printed):
         units = self.units
         k, what = len(units), self.counted
         how = f"reports {self.reported} of the {k} {what}, chosen at random"
-        spent = f" ({self.reported} times {show(self.parts[0].eps)})" if self.reported > 1 else ""
+        shares = [unit[0].eps for unit in units]
+        spent = f" ({self.reported} times {show(shares[0])})" if self.reported > 1 else ""
         if self.reported == k:
-            how, spent = "reports all columns", f" (about {' + '.join(rounded_up(unit[0].eps) for unit in units)})"
+            how, spent = "reports all columns", f" (about {' + '.join(map(rounded_up, shares))})"
+        elif len(set(shares)) > 1:  # as in a file that was written by hand
+            most = sorted(shares, key=float)[-self.reported :]
+            spent = f" (at most about {' + '.join(map(rounded_up, most))})"
         ratio: Any = self.guarantee().eps
         factor = above(enclosures.round_up(ratio.argument), 4)
         lines = [
@@ -494,13 +498,17 @@ def _total(shares: list[Number]) -> Number:
 
 
 def _together(columns: Mapping[str, Column], eps: Number, weight: Mapping[str, float], group: int) -> list[Part]:
-    """Parts of categories that are answered together with this eps: the largest c whose ratio is at most e^eps."""
+    """Parts of categories that are answered together with this eps: the largest c whose ratio is at most e^eps; none where it
+    would be 0, for chances are multiples of 2^-124.
+    """
     domains: list[Any] = [column.domain for column in columns.values()]
     gain = enclosures.exp_below(eps, 200) - 1
     share = gain / (gain + math.prod(domain.d for domain in domains))
     rest = COINS - share.numerator * COINS // share.denominator
     step = math.lcm(*(domain.d for domain in domains))  # then every column's own probabilities are multiples of 2^-124
     rest = -(-rest // step) * step
+    if rest >= COINS:
+        return []
     parts = []
     for (name, column), domain in zip(columns.items(), domains, strict=True):
         oracle = SubsetOracle(domain, 1, COINS - rest + rest // domain.d)
@@ -687,7 +695,7 @@ class Answers(tables.Printed, Mapping[str, Estimate]):
         return self.about(name, what, **({"q": 0.5} if what == "quantile" else {}))
 
     def about(self, name: str, what: str, **options: Any) -> Estimate:
-        """Another question about a column; arguments as in `optdp.estimate`.
+        """Another question about a column; arguments as in `optdp.estimate`, at the level of these answers if none is given.
 
         **Raises** KeyError for a name that is no column's; ValueError naming the column.
         """
@@ -695,7 +703,7 @@ class Answers(tables.Printed, Mapping[str, Estimate]):
         if not (outputs.n if isinstance(outputs, Tally) else len(outputs)):
             raise ValueError(f"column {name!r} has no answers, which is not allowed: somebody must report it")
         try:
-            found = estimate(part.mechanism, outputs, what, level=self.level, **options)
+            found = estimate(part.mechanism, outputs, what, **{"level": self.level, **options})
         except ValueError as error:
             kind = NotIdentified if isinstance(error, NotIdentified) else ValueError
             raise kind(f"column {name!r}: {error}") from None
@@ -731,6 +739,8 @@ class Answers(tables.Printed, Mapping[str, Estimate]):
             if name not in self.plan.names:
                 told = ", ".join(map(repr, self.plan.names))
                 raise ValueError(f"{name!r} is not allowed: it must be a column of the plan: {told}")
+        if isinstance(self.table, str | Path) and str(self.table) == "-":
+            raise ValueError("pairs are not allowed of standard input, which was read already: give a file")
         parts = [self.plan[name] for name in (one, two)]
         refusal = f"columns {one!r}, {two!r} are not allowed: they must be two categories that some people both report"
         if one == two or not all(isinstance(part.mechanism, FrequencyOracle) for part in parts):
@@ -866,6 +876,7 @@ def plan(
     if any(g == "frequencies" for name, g in goals.items() if not isinstance(schema[name], Category)):
         raise ValueError("goal = 'frequencies' is not allowed for numbers: use 'distribution'")
     weight = {name: require.real("weights", (weights or {}).get(name, 1.0), low=0.0, open_low=True) for name in schema}
+    heaviest = max(weight.values())  # by which they are divided: sums of the largest floats are none
     tell, made = Progress(progress), dict[Any, tuple[Mechanism, float]]()
 
     def part(name: str, share: Number, reported: float) -> Part:
@@ -879,14 +890,16 @@ def plan(
 
     k, tried = len(schema), list[tuple[float, str, tuple[Part, ...], int]]()
 
+    def square(p: Part, share: float) -> float:
+        return p.weight / heaviest * (p.errors(n, share) / _width(p)) ** 2
+
     def attempt(label: str, parts: tuple[Part, ...], reported: int, units: int = k) -> None:
-        share = reported / units
-        squares = [p.weight * (p.errors(n, share) / _width(p)) ** 2 for p in parts]
-        tried.append((math.sqrt(sum(squares) / sum(p.weight for p in parts)), label, parts, reported))
+        mean = sum(square(p, reported / units) for p in parts) / sum(p.weight / heaviest for p in parts)
+        tried.append((math.sqrt(mean), label, parts, reported))
 
     if strategy in ("auto", "split"):
         even = [part(name, _share(total, Fraction(1, k)), 1.0) for name in schema]
-        pulls = np.cbrt([p.weight * (p.errors(n, 1.0) / _width(p)) ** 2 for p in even])
+        pulls = np.cbrt([square(p, 1.0) for p in even])
         fractions = [Fraction(int(f * GRAIN), GRAIN) for f in pulls / pulls.sum()]
         if all(fractions):
             attempt(
@@ -916,7 +929,10 @@ def plan(
             ]  # fmt: skip
             joint = {p.name: p for group in groups for p in group}
             ordered = tuple(joint.get(name) or part(name, share, m / units) for name in schema)
-            attempt(f"joint {size}, {m} of {units}", ordered, m, units)
+            if all(groups):
+                attempt(f"joint {size}, {m} of {units}", ordered, m, units)
+    if not tried:
+        raise ValueError("strategy = 'joint' is not allowed here: eps is too small for so many values")
     best = min(tried, key=lambda row: row[0])
     return Plan(best[2], best[3], total, n, tuple((label, error) for error, label, _, _ in tried), repeat)
 

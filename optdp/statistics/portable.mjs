@@ -294,7 +294,7 @@ function readyMean(m) {
 
 // --- entries
 
-const NUMBER = /^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$/, DAY = /^([0-9]{4})-([0-9]{2})-([0-9]{2})([T ].*)?$/;
+const NUMBER = /^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$/, DAY = /^([0-9]{4})-([0-9]{2})-([0-9]{2})([T ][^\n]*)?$/;
 /** Without the white space that may stand around numbers and flags: other languages have other lists of spaces. */
 const strip = (text) => text.replace(/^[ \t\r\n]+|[ \t\r\n]+$/g, "");
 const WORDS = new Map([["true", 1], ["yes", 1], ["1", 1], ["false", 0], ["no", 0], ["0", 0]]);

@@ -337,6 +337,8 @@ def missing(value: Any) -> bool:
         return not value
     try:
         return bool(value != value)
+    except decimal.InvalidOperation:  # a NaN that signals
+        return True
     except TypeError:  # pandas.NA: comparisons with it have no truth value
         return type(value).__name__ == "NAType"
     except ValueError:  # an array
@@ -372,7 +374,8 @@ def category(column: dict[str, Any], value: Any) -> int:
             raise Refused(GONE)
         return int(column["missing"])
     number = isinstance(value, numbers.Number) and not isinstance(value, bool)
-    text = value.strip(SPACE) if is_text else str(value) if number and abs(value) < 2**53 else ""
+    exact = isinstance(value, numbers.Rational)  # the text of a large one may have too many digits
+    text = value.strip(SPACE) if is_text else str(value) if number and not (exact and abs(value) >= 2**53) else ""
     if NUMBER.fullmatch(text) and abs(float(text)) < 2**53:
         found = (places if is_text else column["numbers"]).get(float(text))
     if found == -1:

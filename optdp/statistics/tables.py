@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -89,7 +89,28 @@ def column(table: Any, name: str) -> np.ndarray:
     part = table[name]
     if isinstance(part, np.ma.MaskedArray) and part.mask.any():  # what lies under a mask is no entry
         return np.where(part.mask, np.array(None), part.data)
-    return part.to_numpy(zero_copy_only=False) if hasattr(part, "combine_chunks") else entries(part)
+    found = _array(part)
+    if found.dtype == float and (np.abs(found) >= 2**53).any():
+        kind = str(getattr(part, "type", getattr(part, "dtype", ""))).lower()
+        if kind.startswith(("int", "uint")):  # of which numpy makes floats where some are missing
+            return entries(part.to_pylist() if hasattr(part, "to_pylist") else part.to_list())
+    return found
+
+
+def _array(part: Any) -> np.ndarray:
+    """A column as numpy has it."""
+    package = type(part).__module__.split(".")[0]
+    if package == "polars" and getattr(part.dtype, "time_zone", None):  # numpy would have the day of UTC
+        part = part.dt.replace_time_zone(None)
+    if package != "pyarrow":
+        return entries(part)
+    if hasattr(part.type, "index_type"):  # a dictionary, whose last value pyarrow would give for what is missing
+        part = part.cast(part.type.value_type)
+    if getattr(part.type, "tz", None):
+        from pyarrow import compute
+
+        part = compute.local_timestamp(part)
+    return np.asarray(part.to_numpy(zero_copy_only=False))
 
 
 def like(table: Any, columns: dict[str, np.ndarray]) -> Any:
@@ -203,13 +224,25 @@ def _arrow_table(columns: Mapping[str, np.ndarray]) -> Any:
     return pa.Table.from_arrays(arrays, names=list(columns))
 
 
-def parquet_file(source: str | Path) -> Any:
-    """A Parquet file that is open. **Raises** RuntimeError without pyarrow."""
-    return _arrow().ParquetFile(source)
+@contextmanager
+def parquet_file(source: str | Path) -> Iterator[Any]:
+    """A Parquet file that is open. **Raises** RuntimeError without pyarrow, ValueError for what is no such file."""
+    parquet = _arrow()
+    from pyarrow import ArrowException
+
+    try:
+        with parquet.ParquetFile(source, pre_buffer=False) as file:
+            yield file
+    except (ArrowException, OSError) as error:
+        if getattr(error, "errno", None) is not None:  # of the file system, which names the file
+            raise
+        raise ValueError(
+            f"{source} is not allowed: it cannot be read as a Parquet file, is another one or damaged"
+        ) from None
 
 
 def _batches(source: str | Path) -> Iterator[dict[str, np.ndarray]]:
-    with _arrow().ParquetFile(source, pre_buffer=False) as file:
+    with parquet_file(source) as file:
         for batch in file.iter_batches(batch_size=CHUNK):
             yield {name: column(batch, name) for name in batch.schema.names}
         if not file.metadata.num_rows:
