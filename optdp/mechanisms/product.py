@@ -81,10 +81,10 @@ class ProductMechanism(Vectors):
         return composed(self.part.guarantee(), self.dim)
 
     def check_privacy(self, privacy: Privacy) -> list[Check]:
-        """Whether the part keeps the d-th part of epsilon."""
-        if not isinstance(privacy, LDP):
-            return super().check_privacy(privacy)
-        return self.part.check_privacy(LDP(share_of(privacy.eps, self.dim)))
+        """Whether all coordinates together keep epsilon, and whatever else there is to check of the part."""
+        own = self.part.guarantee()
+        rest = self.part.check_privacy(own) if isinstance(own, LDP) else []
+        return super().check_privacy(privacy) + [check for check in rest if check.name != "privacy"]
 
     def check_unbiased(self) -> Check:
         return self.part.check_unbiased()
