@@ -1126,7 +1126,8 @@ def _narrow(task: _Task, rtol: float) -> Bracket:
     best = _with_staircase(_closed_form_bracket(task), task, rtol)
     for family in (PeriodCertificate, SpikeCertificate):
         if best.gap > rtol:
-            best = best.proven(family.best(task.problem), task.problem)
+            with contextlib.suppress(Refusal):  # sums over a wide period of integers are too long
+                best = best.proven(family.best(task.problem), task.problem)
     points, used = task.resolved(FIRST, best.value), 0
     while points > used and best.gap > rtol and time.perf_counter() < task.deadline:
         found = additive_narrow.certificate(task.problem, task.costs, points, task.deadline)
