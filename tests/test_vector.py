@@ -771,9 +771,12 @@ def test_agreements_are_binomial():
 def test_products_of_many_coordinates_say_what_they_guarantee():
     """The exact ratio of 50 coordinates has more digits than numbers may have."""
     part = optdp.solve_kernel(0.1, "squared", unbiased=True, domain=(-1, 1), rtol=0.05).mechanism
-    for d in (2, 50):
-        whole = ProductMechanism(optdp.Box.cube(d), part).guarantee()
+    for d in (2, 50, 10**5):  # the power for so many would have 10^7 digits
+        mechanism = ProductMechanism(optdp.Box.cube(d), part)
+        whole = mechanism.guarantee()
         assert d * float(part.guarantee().eps) <= float(whole.eps) * (1 + 1e-15) <= d * 0.1 * (1 + 2e-15)
+        assert all(check.passed for check in mechanism.check_privacy(whole))
+        assert not mechanism.check_privacy(optdp.LDP(d * 0.099))[0].passed
 
 
 def test_products_are_checked_as_a_whole():
