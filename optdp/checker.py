@@ -158,6 +158,8 @@ def read(value: Any, kind: str) -> Any:
     must(names - {"notion", "rays"} <= {*value} <= names, f"a {kind} of other entries than {sorted(names)} {BEYOND}", 2)
     parts = {name: read(value[name], inner) for name, inner in entries.items() if name in value}
     found = Entry(is_a=value.get(tag), **parts)
+    if found.is_a == "alphabet":
+        must(len(set(found.symbols)) == len(found.symbols) > 1, "symbols are distinct", 2)
     if kind == "prior":
         named, d = found.categories + found.left_out, len(found.weights)
         distinct = len(set(named)) == len(named) and len(found.categories) == d > 1 and min(found.weights) > 0

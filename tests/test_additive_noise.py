@@ -10,6 +10,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from flint import arb, ctx
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
@@ -367,3 +368,14 @@ def test_a_staircase_whose_masses_are_raised_a_lot_starts_anew():
 
     noise = private_geometric(optdp.ApproxDP(0.2), optdp.Line(), 64, np.eye(1, 192)[0] + 1e-30)
     assert noise.satisfies(optdp.ApproxDP(0.2)) and noise.weights[0] > noise.weights[1] > 2**100
+
+
+@pytest.mark.parametrize("eps, delta, shift", [(1.0, 1e-12, 1), (0.3, 1e-60, 2), (5.0, 1e-200, 3), (1.0, 1e-300, 1)])
+def test_the_discrete_gaussian_has_its_delta_however_little(eps, delta, shift):
+    """Masses that end at 14 sigma are e^-98 there, so that no sigma was enough for less: the search went on for ever."""
+    sigma = DiscreteGaussian(eps, delta, shift).sigma
+    with ctx.workprec(256):
+        weights = [(-(arb(k) ** 2) / (2 * arb(sigma) ** 2)).exp() for k in range(math.ceil(42 * sigma) + shift)]
+        line, ratio = [*weights[:0:-1], *weights], arb(eps).exp()
+        lost = sum(((p - ratio * q).max(arb(0)) for p, q in zip(line, line[shift:], strict=False)), arb(0)) / sum(line)
+        assert (1 - 1e-8) * delta < lost < delta

@@ -652,6 +652,14 @@ def test_renyi_noise_of_orders_near_one_closes(alpha, bound):
         last = made
 
 
+@pytest.mark.parametrize("bound", [301.0, 2000.0, 1e4, 1e6])
+@pytest.mark.parametrize("discrete", [False, True])
+def test_bounds_that_leave_hardly_any_noise_are_refused_in_a_sentence(bound, discrete):
+    """Where KL was large there was an OverflowError, or "math domain error"."""
+    with pytest.raises(ValueError, match="the bound of KL must be at most 300: there is hardly any noise then"):
+        optdp.solve_additive(optdp.KL(bound), discrete=discrete)
+
+
 def test_what_the_peak_proves_holds_where_a_lattice_proves_nothing():
     """This was refused after 40 s: the lattice had a value and no bound, the peak's bracket beside it was not looked at."""
     found = optdp.solve_additive(optdp.RDP(32.0, 12.0), loss="squared", time_limit=1.0)

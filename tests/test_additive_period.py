@@ -180,6 +180,12 @@ def test_narrow_peaks(loss):
     assert found.gap <= 2e-5 and found.verify(), str(found.verify())
 
 
+def test_narrow_peaks_of_wide_integers():
+    """Sums over a period of 2^34 integers are too long: another certificate serves, where there was a refusal."""
+    found = optdp.solve_additive(16.0, 0.01, sensitivity=2**34, discrete=True, rtol=0.05)
+    assert found.gap <= 1e-3 and found.verify(), str(found.verify())
+
+
 def test_what_the_certificate_is_not_for():
     asked = problem(3.0, 1e-6, optdp.Huber(0.3))
     best = PeriodCertificate.best(asked)

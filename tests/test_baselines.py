@@ -391,3 +391,11 @@ def test_floats_are_built_below_an_exact_epsilon(eps):
     below = baselines.float_below(privacy.eps)
     assert privacy.implied_by(optdp.LDP(below)) is True
     assert privacy.implied_by(optdp.LDP(math.nextafter(below, 9.0))) is False
+
+
+@pytest.mark.parametrize("domain", [(0.0, 1e-160), (-1e150, 1e150)])
+def test_noise_is_left_out_where_no_sensitivity_is_so_wide_or_narrow(domain):
+    """A comparison of a problem that is solved was refused for a "sensitivity" that nobody had given."""
+    known = baselines.applicable(optdp.Problem(optdp.LDP(1.0), optdp.Interval(*domain), "abs", optdp.AllMechanisms()))
+    assert {"moved PM", "uniform", "clamped discrete Laplace"} <= set(known)
+    assert not {"Laplace", "clamped Laplace", "staircase", "clamped staircase"} & set(known)

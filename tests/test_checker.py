@@ -246,6 +246,7 @@ FORGERIES = [
     ("additive wide integers delta=0", {"problem.privacy.delta": 1e-9}),
     ("additive wide integers delta=0", {"certificate.threshold": 18321.79}),
     ("additive wide integers delta=0", {"certificate.type": "staircase"}),
+    *(("finite hamming", {"problem.domain.symbols.0": name, "mechanism.domain.symbols.0": name}) for name in (1, 1.0, True)),
     ("finite ordered", {"problem.domain.symbols.0": False}), ("finite hamming", {"mechanism.outputs.1": 10**400}),
     ("finite hamming", {"mechanism.outputs.1": 1.75e308}), ("lip ldp", {"mechanism.labels": [0, 1, 0, 1]}),
     ("lip ldp histogram", {"problem.objective.task.values": []}), ("lip ldp histogram", {"mechanism.aggregate.values": []}),

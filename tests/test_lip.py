@@ -628,7 +628,7 @@ def test_guarantees_are_exact_and_imply_what_they_imply(notion):
     # LDP is LIP for every prior on the categories, and for none on others.
     skewed = optdp.Prior.of([0.98, 0.01, 0.01])
     assert mechanism.satisfies(optdp.LIP(optdp.log(mechanism.likelihood_ratio), skewed)) is True
-    assert mechanism.satisfies(optdp.LIP(1.0, optdp.Prior.of([0.5, 0.5]))) is False
+    assert mechanism.satisfies(optdp.LIP(1.0, optdp.Prior.of({"a": 0.5, "b": 0.5}))) is False
     with pytest.raises(
         ValueError, match=r"privacy\(\) is the epsilon of an LDP mechanism, and here the guarantee is .*-LIP"
     ):
@@ -641,6 +641,20 @@ def test_a_mechanism_that_rules_a_category_out_guarantees_nothing():
     made = LIPMechanism(optdp.Prior.of([0.5, 0.5]), ((UNIT, half), (0, half)), Aggregate("histogram"))
     assert made.guarantee() is None and made.epsilon() == made.epsilon("ldp") == math.inf
     assert made.satisfies(optdp.LDP(30.0)) is False and made.satisfies(optdp.ApproxDP(1.0, 0.5)) is None
+
+
+def test_nothing_is_denied_that_the_mechanism_may_have():
+    """Ternary randomised response: others with its ratio of e lack what it has."""
+    third = round(UNIT / (math.e + 2))
+    rows = tuple(tuple(UNIT - 2 * third if i == y else third for i in range(3)) for y in range(3))
+    mechanism = LIPMechanism(optdp.Prior.of([0.5, 0.3, 0.2]), rows, Aggregate("histogram"))
+    divergence = (math.e - 1) / (math.e + 2)  # sum p log(p/q), as log(p/q) is 1, -1 and 0
+    assert divergence < 0.37 and optdp.KL(0.37).implied_by(optdp.LDP(1.0)) is False
+    assert mechanism.satisfies(optdp.KL(0.37)) is None and mechanism.satisfies(optdp.KL(0.5))
+    # A prior on two of the categories: what LDP implies for every prior it implies for this one.
+    for prior in ({0: 0.5, 1: 0.5}, {0: 0.2, 1: 0.3, 2: 0.5}):
+        assert mechanism.satisfies(optdp.LIP(1.1, optdp.Prior.of(prior))) is True
+    assert mechanism.satisfies(optdp.LIP(0.9, optdp.Prior.of({0: 0.5, 1: 0.5}))) is None
 
 
 def test_values_are_those_of_the_objective_whatever_the_curator_thinks():

@@ -17,7 +17,9 @@ import optdp
 from optdp.certificates.base import Refusal
 from optdp.certificates.metric import MetricCertificate
 from optdp.cli import main
+from optdp.exact.rounding import TOTAL, Table
 from optdp.mechanisms import baselines
+from optdp.mechanisms.finite import FiniteMechanism
 from optdp.mechanisms.metric import MetricMechanism
 from optdp.problem.metrics import MOST, Apart, between, cities, graph_of, read_metric
 
@@ -166,6 +168,17 @@ def test_the_exact_test_sees_one_unit():
     top = int(Fraction(math.e) * third)
     assert irrational.check_rows(np.array([[top, 4 * third - top], [third, 3 * third]])).passed
     assert not irrational.check_rows(np.array([[top + 2**10, 4 * third - top - 2**10], [third, 3 * third]])).passed
+
+
+def test_a_metric_of_fewer_symbols_proves_nothing_of_the_others():
+    """The third row has the first two's rarest output for sure: a check of the first two alone would not see it."""
+    half = TOTAL // 2
+    rows = Table(np.array([[half, half, 0], [half, half, 0], [0, 0, TOTAL]]))
+    mechanism = FiniteMechanism(optdp.Alphabet(3), ("a", "b", "c"), rows)
+    for size in (2, 3, 4):
+        privacy = optdp.MetricLDP(5.0, np.ones((size, size)) - np.eye(size))
+        check = mechanism.check_privacy(privacy)[0]
+        assert not check.passed and ("between" in check.detail) == (size != 3)
 
 
 def test_factors_enclose():

@@ -14,7 +14,7 @@ from optdp.certificates.metric_line import MetricLineCertificate, on_grid
 from optdp.design.metric_line import peaked_program
 from optdp.exact.rounding import TOTAL, Table
 from optdp.exact.sampling import tossed
-from optdp.mechanisms.metric_line import MetricLineMechanism
+from optdp.mechanisms.metric_line import MetricCircleMechanism, MetricLineMechanism
 from optdp.solvers.lipschitz import solve_columns
 from optdp.solvers.lp import Highs
 
@@ -167,3 +167,14 @@ def test_numbers_of_the_grid_are_rounded_to_the_safe_side(loss, cells):
     )
     dip = step**2 / 4 if loss == "squared" else 0
     assert 0 < Fraction(own) <= Fraction(proof.bound(grid).value) - dip < Fraction(math.nextafter(own, 1))
+
+
+@pytest.mark.parametrize("domain", [optdp.Interval(2.0**54, 2.0**54 + 16), optdp.Circle(32.0, 2.0**54)])
+def test_integers_that_are_no_floats_are_refused(domain):
+    """2^54 + 1 and 2^54 + 2 are 1 apart, and as floats 4: a promise about their distance would not hold for what is read."""
+    table = Table(np.array([[3 * 2**60, 2**60], [2**60, 3 * 2**60]]))
+    line = isinstance(domain, optdp.Interval)
+    mechanism = MetricLineMechanism(domain, (0.0, 1.0), table) if line else MetricCircleMechanism(domain, (3, 2, 1))
+    assert mechanism.randomize(np.array([2**54, 2**54 + 4]), 0).shape == (2,)
+    with pytest.raises(ValueError, match=r"x \(entry 1\) is not allowed: x must be numbers that are floats"):
+        mechanism.randomize(np.array([2**54, 2**54 + 1]), 0)

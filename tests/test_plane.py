@@ -14,6 +14,8 @@ from optdp.certificates.base import Refusal
 from optdp.certificates.plane import PlaneCertificate, Prices
 from optdp.exact.rounding import TOTAL
 from optdp.mechanisms import baselines
+from optdp.mechanisms.baselines.clamped import ClampedLaplace
+from optdp.mechanisms.baselines.plane import SidesMechanism
 from optdp.mechanisms.plane import PlaneMechanism
 from optdp.report.places import each_side
 from optdp.solvers.floors import solve_floors
@@ -236,3 +238,11 @@ def test_baselines_stand_beside_the_optimum_for_both_losses():
     for loss in ("abs", "squared"):
         problem = optdp.Problem(optdp.LDP(1.0), optdp.Box((0, 0), (1, 1)), loss)
         assert "clamped planar Laplace" in str(optdp.compare(problem))
+
+
+@pytest.mark.parametrize(("eps", "both"), [(optdp.log(3), optdp.log(9)), (1.0, Fraction(2))])
+def test_sides_in_floats_promise_nothing_of_what_is_sent(eps, both):
+    """Two Laplace noises of log(3) were log(9)-LDP as they are sent, by floats whose last bits tell inputs apart."""
+    sides = SidesMechanism(optdp.Box((0, 0), (1, 1)), ClampedLaplace(eps), ClampedLaplace(eps))
+    assert sides.guarantee() == optdp.LDP(both, ideal=True)
+    assert sides.satisfies(optdp.LDP(3.0)) is None and sides.satisfies(optdp.LDP(3.0, ideal=True))

@@ -247,6 +247,20 @@ def test_no_private_value_in_errors():
         assert "allowed" in text
 
 
+@pytest.mark.parametrize("domain", [optdp.Line(), optdp.Integers()])
+def test_neighbours_are_not_rounded_apart(domain):
+    """2^53 + 1 and 2^53 + 2 are 1 apart, and as floats 2: noise for a sensitivity of 1 would not hide which it was."""
+    assert domain.check(np.array([2**53, -(2**53)])).tolist() == [2.0**53, -(2.0**53)]
+    for wrong in (2**53 + 1, -(2**53) - 1):
+        with pytest.raises(ValueError, match=r"x \(entry 1\) is not allowed"):
+            domain.check(np.array([0, wrong]))
+    wide = np.array([0.5, 2.0**53], np.longdouble) + np.longdouble(0.25)
+    if np.finfo(np.longdouble).nmant > 53 and domain == optdp.Line():
+        assert domain.check(wide[:1]) == [0.75]
+        with pytest.raises(ValueError, match=r"x \(entry 1\) is not allowed"):
+            domain.check(wide)
+
+
 def test_alphabets():
     mixed = optdp.Alphabet((1, "a", 2.5))
     assert mixed.index(["a"]).tolist() == [1] and mixed.index(np.array([1, "a"], dtype=object)).tolist() == [0, 1]

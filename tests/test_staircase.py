@@ -161,6 +161,15 @@ def test_answers_that_are_exact_cost_what_no_error_costs(noise):
     assert noise.enclose_loss(loss) == pytest.approx((1, 1)) and noise.noise_loss(loss) == pytest.approx(1)
 
 
+@pytest.mark.parametrize("asked", [optdp.ApproxDP(1.0, 0.0), optdp.ApproxDP(1.0, 0.3), optdp.ApproxDP(21.0, 0.0, 2.0)])
+def test_no_divergence_is_told_where_the_ratios_are_larger(asked):
+    """At e^1 the divergence of noise with ratios of e^20 is nearly 1; only that it is at most 1 is said."""
+    noise = optdp.solve_additive(20.0).mechanism
+    assert noise.check_privacy(optdp.ApproxDP(20.0))[0].passed
+    told, *others = noise.check_privacy(asked)
+    assert not told.passed and "is at most 1 (exact rational)" in told.detail and not all(c.passed for c in others)
+
+
 def test_refusals_name_the_argument():
     for made in (
         lambda: LatticeStaircase.private(0.01), lambda: LatticeStaircase.private(1.0, 1e300),

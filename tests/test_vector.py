@@ -32,6 +32,7 @@ from optdp.exact.sampling import as_rng
 from optdp.mechanisms import baselines, directions
 from optdp.mechanisms.baselines.vector import SampledCoordinates, published_size
 from optdp.mechanisms.cap import CapMechanism
+from optdp.mechanisms.kernel import KernelMechanism
 from optdp.mechanisms.lifted import LiftedMechanism
 from optdp.mechanisms.product import ProductMechanism
 from optdp.mechanisms.radial import RadialMechanism
@@ -770,9 +771,24 @@ def test_agreements_are_binomial():
 def test_products_of_many_coordinates_say_what_they_guarantee():
     """The exact ratio of 50 coordinates has more digits than numbers may have."""
     part = optdp.solve_kernel(0.1, "squared", unbiased=True, domain=(-1, 1), rtol=0.05).mechanism
-    for d in (2, 50):
-        whole = ProductMechanism(optdp.Box.cube(d), part).guarantee()
+    for d in (2, 50, 10**5):  # the power for so many would have 10^7 digits
+        mechanism = ProductMechanism(optdp.Box.cube(d), part)
+        whole = mechanism.guarantee()
         assert d * float(part.guarantee().eps) <= float(whole.eps) * (1 + 1e-15) <= d * 0.1 * (1 + 2e-15)
+        assert all(check.passed for check in mechanism.check_privacy(whole))
+        assert not mechanism.check_privacy(optdp.LDP(d * 0.099))[0].passed
+
+
+def test_products_are_checked_as_a_whole():
+    """Twice log(3) is log(9): a third and a ninth have no finite digits that could be lost between the two."""
+    part = KernelMechanism.private(optdp.log(3), [1.0, 1.0], [0.25, 0.75], [0.25, 0.75], 0.5, (-1, 1))
+    exact = replace(part, floor_coins=2**123)  # a window of half of the floor: the ratio is 3
+    whole = ProductMechanism(optdp.Box.cube(2), exact)
+    assert exact.exact_ratio == 3 and whole.guarantee() == optdp.LDP(optdp.log(9))
+    for privacy, kept in ((optdp.LDP(optdp.log(9)), True), (optdp.LDP("2.1972"), False)):
+        checks = whole.check_privacy(privacy)
+        assert [check.name for check in checks] == ["privacy", "mass"]
+        assert whole.satisfies(privacy) is checks[0].passed is kept and "guarantees log(9)-LDP" in checks[0].detail
 
 
 def test_two_coordinates_from_where_they_are_better():

@@ -1132,11 +1132,15 @@ def _solve_any(
 
 
 def _narrow(task: _Task, rtol: float) -> Bracket:
-    """The staircase with an atom, and the bounds of one period and of finer and finer lattices that resolve the peak."""
+    """The staircase with an atom, and the bounds of one period and of finer and finer lattices that resolve the peak.
+
+    Where the spike's bound is enough it comes first: the second checker reads it.
+    """
     best = _with_staircase(_closed_form_bracket(task), task, rtol)
-    for family in (PeriodCertificate, SpikeCertificate):
+    for family in (SpikeCertificate, PeriodCertificate):
         if best.gap > rtol:
-            best = best.proven(family.best(task.problem), task.problem)
+            with contextlib.suppress(Refusal):  # sums over a wide period of integers are too long
+                best = best.proven(family.best(task.problem), task.problem)
     points, used = task.resolved(FIRST, best.value), 0
     while points > used and best.gap > rtol and time.perf_counter() < task.deadline:
         found = additive_narrow.certificate(task.problem, task.costs, points, task.deadline)

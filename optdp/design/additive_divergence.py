@@ -384,9 +384,10 @@ def accepts(problem: Problem) -> str | None:
     """Additive noise on the line or the integers under KL or Renyi differential privacy."""
     if reason := additive_lattice.refused(problem, KL | RDP, "KL or RDP"):
         return reason
-    most = WHOLE if isinstance(problem.domain, Integers) else additive_peak.TO
-    if isinstance(problem.privacy, RDP) and float(problem.privacy.bound) > most:
-        return f"the bound of RDP must be at most {most:g}: there is hardly any noise then"
+    whole = isinstance(problem.privacy, RDP) and isinstance(problem.domain, Integers)
+    most = WHOLE if whole else additive_peak.TO
+    if float(problem.privacy.bound) > most:  # type: ignore[attr-defined]
+        return f"the bound of {problem.privacy.tag.upper()} must be at most {most:g}: there is hardly any noise then"
     return None
 
 

@@ -330,12 +330,17 @@ class LIPMechanism(Mechanism):
         return None if level is None else LIP(enclosures.log_of(level), self.prior)
 
     def satisfies(self, privacy: Privacy) -> bool | None:
-        """Exact for LDP, and for LIP with any prior on the mechanism's categories."""
-        if isinstance(privacy, LDP | LIP):
-            return self.check_privacy(privacy)[0].passed
+        """Exact for LDP, and for LIP with any prior on all categories; what LDP implies of other notions and priors."""
         asked_for(privacy)
+        if isinstance(privacy, LDP) or (isinstance(privacy, LIP) and not self._leaves_out(privacy.prior)):
+            return self.check_privacy(privacy)[0].passed
         ratio = self.likelihood_ratio
-        return None if ratio is None else privacy.implied_by(LDP(Log(ratio)))
+        # That some mechanism with this ratio lacks the guarantee says nothing of this one.
+        return None if ratio is None else privacy.implied_by(LDP(Log(ratio))) or None
+
+    def _leaves_out(self, prior: Prior) -> bool:
+        """Whether a prior is one on some of the categories, but not on all: those left out have no probability there."""
+        return set(prior.categories) < set(self.categories)
 
     def check_privacy(self, privacy: Privacy) -> list[Check]:
         if not isinstance(privacy, LDP | LIP):

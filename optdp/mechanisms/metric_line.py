@@ -107,7 +107,7 @@ class MetricLineMechanism(GridMixture):
         return len(self.table.weights) - 1
 
     def randomize(self, x: ArrayLike, rng: Seed = None) -> np.ndarray:
-        inputs, source = self.domain.check(x), as_rng(rng)
+        inputs, source = self.domain.check_exactly(x), as_rng(rng)
         drawn = self.table.draw(self._drawn(inputs, source), source)
         return np.asarray(np.array(self.outputs)[drawn].reshape(inputs.shape))
 
@@ -221,7 +221,7 @@ class MetricCircleMechanism(GridMixture):
         return Alias([self._ring], self._total)
 
     def randomize(self, x: ArrayLike, rng: Seed = None) -> np.ndarray:
-        inputs, source = self.domain.check(x), as_rng(rng)
+        inputs, source = self.domain.check_exactly(x), as_rng(rng)
         turns = self._drawn(inputs, source)
         turns += self._alias.draw(np.zeros(inputs.size, dtype=np.int64), source)
         return np.asarray(self._outputs[turns % self.steps].reshape(inputs.shape))

@@ -15,6 +15,9 @@ from optdp.mechanisms.base import Mechanism
 from optdp.mechanisms.unbiased_vectors import Vectors
 from optdp.problem import LDP, Ball, Box, Interval, LossLike, Objective, Privacy, WorstCase
 
+#: Bits of powers of likelihood ratios.
+DIGITS = 2**16
+
 
 @dataclass(frozen=True, repr=False)
 class ProductMechanism(Vectors):
@@ -81,10 +84,10 @@ class ProductMechanism(Vectors):
         return composed(self.part.guarantee(), self.dim)
 
     def check_privacy(self, privacy: Privacy) -> list[Check]:
-        """Whether the part keeps the d-th part of epsilon."""
-        if not isinstance(privacy, LDP):
-            return super().check_privacy(privacy)
-        return self.part.check_privacy(LDP(share_of(privacy.eps, self.dim)))
+        """Whether all coordinates together keep epsilon, and whatever else there is to check of the part."""
+        own = self.part.guarantee()
+        rest = self.part.check_privacy(own) if isinstance(own, LDP) else []
+        return super().check_privacy(privacy) + [check for check in rest if check.name != "privacy"]
 
     def check_unbiased(self) -> Check:
         return self.part.check_unbiased()
@@ -97,7 +100,14 @@ def composed(own: Privacy | None, times: int) -> LDP | None:
     """What so many answers with this guarantee have together; None if it is not LDP."""
     if not isinstance(own, LDP):
         return None
-    eps: Number = enclosures.log_of(own.eps.argument**times) if isinstance(own.eps, Log) else Fraction(own.eps) * times
+    eps: Number
+    if not isinstance(own.eps, Log):
+        eps = Fraction(own.eps) * times
+    elif times * own.eps.argument.numerator.bit_length() <= DIGITS:
+        eps = enclosures.log_of(own.eps.argument**times)
+    else:  # a power of too many digits
+        with ctx.workprec(256):
+            eps = enclosures.upper(enclosures.ball(own.eps) * times)
     return LDP(eps, ideal=own.ideal)
 
 

@@ -249,12 +249,12 @@ class LatticeStaircase(StairNoise, OnLattice):
     def check_privacy(self, privacy: Privacy) -> list[Check]:
         if not isinstance(privacy, ApproxDP):
             return super().check_privacy(privacy)
-        reach = privacy.sensitivity <= self.sensitivity
+        reach, ratios = privacy.sensitivity <= self.sensitivity, enclosures.at_most_exp(1 / self.fall, privacy.eps)
         told = f"the guarantee is for neighbours up to {privacy.sensitivity:g} apart"
         steps = f"a period further out the weights are 2^{FALL}/{self.decay} times smaller"
         return [
-            privacy.check(self.least_delta),
-            Check("likelihood ratios", enclosures.at_most_exp(1 / self.fall, privacy.eps), steps),
+            privacy.check(self.least_delta if reach and ratios else Fraction(1)),  # elsewhere nothing less is known
+            Check("likelihood ratios", ratios, steps),
             Check("sensitivity", reach, f"{told}, the noise for {self.sensitivity:g}"),
         ]
 

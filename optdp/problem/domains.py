@@ -56,6 +56,12 @@ class _Bounded(Domain):
             _inside(good, array, name, f"{name} must lie in {self}")
         return array
 
+    def check_exactly(self, x: ArrayLike, name: str = "x") -> np.ndarray:
+        """As `check`, for guarantees that depend on distances: an entry that is no float is refused, not rounded."""
+        array = self.check(x, name)
+        _exact(x, array, name)
+        return array
+
     def check_integers(self, x: np.ndarray, name: str = "x") -> np.ndarray:
         """An array of integers as 64-bit integers, compared with the ends exactly."""
         low, high = max(math.ceil(self.lower), -(2**63)), min(math.floor(self.upper), 2**63 - 1)
@@ -68,6 +74,18 @@ def _real(x: ArrayLike, name: str, where: Domain) -> np.ndarray:
     if raw.dtype.kind not in "iuf":
         raise TypeError(f"{name} is of type {raw.dtype}, which is not allowed: {name} must be real numbers in {where}")
     return raw.astype(float, copy=False)
+
+
+def _exact(x: ArrayLike, array: np.ndarray, name: str) -> None:
+    """Refuse entries of `x` that are other numbers as the floats of `array`: rounding would move neighbours apart."""
+    raw, good = np.asarray(x), np.ones(array.shape, dtype=bool)
+    if raw.dtype.kind in "iu":
+        flat = good.reshape(-1)
+        for i in np.flatnonzero(np.abs(array) >= 2.0**53).tolist():
+            flat[i] = int(raw.flat[i]) == int(array.flat[i])
+    elif raw.dtype.itemsize > array.dtype.itemsize:
+        good = raw == array
+    _inside(good, array, name, f"{name} must be numbers that are floats, as every integer up to 2^53 is")
 
 
 def listed(values: Any) -> list[Any] | None:
@@ -195,6 +213,7 @@ class Line(Domain):
     def check(self, x: ArrayLike, name: str = "x") -> np.ndarray:
         array = _real(x, name, self)
         _inside(np.isfinite(array), array, name, f"{name} must be finite numbers")
+        _exact(x, array, name)
         return array
 
     def latex(self) -> str:
@@ -217,6 +236,7 @@ class Integers(Domain):
         with np.errstate(invalid="ignore"):
             good = (array == np.round(array)) & (np.abs(array) <= 2.0**53)
         _inside(good, array, name, f"{name} must be integers up to 2^53")
+        _exact(x, array, name)
         return array
 
     def latex(self) -> str:

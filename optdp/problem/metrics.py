@@ -404,6 +404,9 @@ class MetricLDP(Notion):
 
     def check_rows(self, weights: np.ndarray) -> Check:
         """Whether these rows of integers >= 0 below 2^63, one for each symbol, keep the guarantee, exactly."""
+        if len(weights) != len(self.metric):
+            told = f"the metric has distances between {len(self.metric)} symbols, the mechanism {len(weights)} of them"
+            return Check("privacy", False, told)
         i, j, below, _ = self.factors
         work.count(0.05 * i.size * weights.shape[1])
         shrunk, kept, doubtful = below * (1 - 2.0**-48), True, 0

@@ -145,7 +145,8 @@ class LDP(Notion):
 
 
 #: How far neighbours may be apart.
-Sensitivity = Annotated[float, Within(1e-150, 1e150)]
+SENSITIVITIES = 1e-150, 1e150
+Sensitivity = Annotated[float, Within(*SENSITIVITIES)]
 
 
 class _Central(Notion):

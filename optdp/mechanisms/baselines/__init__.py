@@ -27,9 +27,13 @@ from flint import ctx
 
 from optdp.exact import Number, enclosures, require
 from optdp.problem import Interval, Problem
+from optdp.problem.privacy import SENSITIVITIES
 
 if TYPE_CHECKING:
     from optdp.mechanisms.base import Mechanism
+
+#: Baselines that add noise with the width of the domain as sensitivity.
+SPANNING = "clamped:clamped_laplace", "clamped:clamped_staircase"
 
 
 @dataclass(frozen=True)
@@ -130,7 +134,15 @@ def _local(where: str, problem: Problem, floats: bool = False) -> Mechanism | No
         where.startswith("vector:") and problem.loss.exponent != 2
     ):  # their errors have formulas for the squared loss alone
         return None
+    if where in SPANNING and not _spanned(problem.domain):
+        return None
     return _find(where)(float_below(eps) if floats else eps, problem.domain)
+
+
+def _spanned(domain: Any) -> bool:
+    """Whether there is noise for the width of an interval as sensitivity."""
+    low, high = SENSITIVITIES
+    return low <= enclosures.round_up(domain.exact_width) <= high
 
 
 def _of_metric(where: str) -> Callable[[Problem], Mechanism | None]:
@@ -154,7 +166,7 @@ def _noise(kind: str, problem: Problem, **options: Any) -> Mechanism | None:
     if kind == "DiscreteGaussian" and _find("noise:Gaussian")(eps, delta, reach).sigma > _find("calibrated:WIDEST"):
         return None  # its masses are tabulated
     if isinstance(domain, Interval):
-        near = privacy.tag == "ldp" or Fraction(reach) >= domain.exact_width
+        near = _spanned(domain) and (privacy.tag == "ldp" or Fraction(reach) >= domain.exact_width)
         return noise.local(eps, domain, delta, **options) if near else None
     # No additive noise hides any two numbers of a line from each other.
     return None if privacy.tag == "ldp" else noise(eps, delta, reach, **options)

@@ -14,7 +14,7 @@ from typing import Annotated, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from optdp.exact import Log, Seed, Within, as_rng, require
+from optdp.exact import Log, Number, Seed, Within, as_rng, enclosures, require
 from optdp.mechanisms.base import Mechanism
 from optdp.mechanisms.plane import flat, grid_of
 from optdp.problem import LDP, Box, Interval, LossLike, Privacy
@@ -152,12 +152,15 @@ class SidesMechanism(_Planar):
         if not all(isinstance(each, LDP) for each in own):
             return None
         levels: list[Any] = [each.eps for each in own]  # type: ignore[union-attr]
-        if all(isinstance(eps, Log) for eps in levels):
-            return LDP(Log(levels[0].argument * levels[1].argument))
-        if any(isinstance(eps, Log) for eps in levels):
+        logs = [isinstance(eps, Log) for eps in levels]
+        if any(logs) and not all(logs):
             return None
-        whole = LDP(sum(map(Fraction, levels), Fraction(0)))
-        return whole.in_real_arithmetic() if any(each.ideal for each in own) else whole  # type: ignore[union-attr]
+        eps: Number = (
+            enclosures.log_of(levels[0].argument * levels[1].argument)
+            if all(logs)
+            else sum(map(Fraction, levels), Fraction(0))
+        )
+        return LDP(eps, ideal=any(each.ideal for each in own))  # type: ignore[union-attr]
 
 
 def _law(part: Mechanism, x: float) -> tuple[np.ndarray, np.ndarray]:
