@@ -97,6 +97,7 @@ mechanism RoundedNoise domain noise:mechanism
 mechanism LatticeStaircase domain sensitivity:gap decay:fall first:cells cut:limb atom:limb
 certificate bathtub,staircase,integer-staircase threshold:positive
 certificate constant,tails
+certificate period threshold:positive cap:positive
 certificate spike width:share
 certificate finite weights:*positive masses:*real
 certificate additive n:shift rounding:text multipliers:*multiplier
@@ -291,6 +292,8 @@ def check_additive(p: Any, m: Any, c: Any) -> Pair:
             shares = far - out - (width - (7 * m + 1) // 2) * less
         must(c.width <= 0.25 and 2 * shares >= growth * area * w**q, "the width")
         return value, (1 - delta) * (c.width * width) ** q
+    if c.is_a == "period":
+        return value, period_bound(p, c, line)
     must(delta == 0 and c.is_a == ("staircase" if line else "integer-staircase"), "no delta, on this domain")
     u, t = 1 / (growth - 1), c.threshold / width**q  # of (x + J)^q, J geometric with the mean u
     level = t if q == 1 else t - u - u * u
@@ -326,6 +329,54 @@ def lattice_bound(p: Any, c: Any, line: bool) -> Fraction:
     left[0] -= Fraction(2 - q) / (4 * width - n) if apart else 0
     sag = (Fraction(between, 4) / n**2 + apart / width**2 / 12) * (q - 1)  # of squares below their chords
     return (min(left) - sag - delta * sum(m.weight for m in c.multipliers)) * width**q
+
+
+def period_bound(p: Any, c: Any, line: bool) -> Fraction:
+    """t less delta times what the tests of the loss up to a cap weigh: G(x) sums b^k (L(x + k) - t), F is its integral."""
+    low, high, width, q = p.privacy.eps.low, p.privacy.eps.high, p.privacy.sensitivity, p.q
+    t, edge = c.threshold / width**q, c.cap / width**q
+    edge = edge if q == 1 or not edge else edge / root(edge)
+    last, periods = math.floor(edge * width), math.ceil(edge) + 1  # the last integer whose loss is not above the cap
+    spend(periods * 5000)
+    most = edge**q if line else c.cap / width**q
+    must(low > 1 and 0 < t < most, "the threshold below the cap")
+
+    def loss(z: Fraction) -> Fraction:
+        n = math.floor(z * width + ONE / 2)  # the nearest integer
+        return min(z, edge) ** q if line else most if n > last else Fraction(n) ** q / width**q
+
+    def integral(z: Fraction) -> Fraction:
+        if line:
+            return over(ZERO, w := min(z, edge), q) + most * (z - w)
+        n = min(math.floor(z * width + ONE / 2), last + 1)
+        before = Fraction(n * (n - 1) * (3 if q == 1 else 2 * n - 1), 6) / width ** (q + 1)
+        return before + (n**q / width**q if n <= last else most) * (z - (n - ONE / 2) / width)
+
+    unit, shares = 2 ** (2 * BITS), [[ONE], [ONE]]  # powers of b, rounded down and up
+    for _ in range(periods):
+        shares[0].append(Fraction(shares[0][-1] * unit // high, unit))
+        shares[1].append(Fraction(-(-shares[1][-1] * unit // low), unit))
+    rests = [e / (e - 1) for e in (low, high)]  # 1/(1 - b): of what is taken away
+
+    def total(values: Any, x: Fraction, up: bool) -> Fraction:
+        """At most (`up`: at least) the sum of b^k values, the last for ever, less that of t x."""
+        return dot(shares[up][:-1], values) + shares[up][-1] * rests[1 - up] * most * x - rests[up] * t * x
+
+    def f(x: Fraction, up: bool = False) -> Fraction:
+        return total([integral(k + x) - integral(Fraction(k)) for k in range(periods)], x, up)
+
+    def g(x: Fraction, up: bool) -> Fraction:
+        return total([loss(k + x) for k in range(periods)], ONE, up)
+
+    left, right = ZERO, ONE
+    for _ in range(160):  # G does not fall: where it changes its sign F is least
+        middle = (left + right) / 2
+        left, right = (left, middle) if g(middle, False) >= 0 else (middle, right)
+    least = min(f(right) - max(g(right, True), ZERO) * (right - left) - max(g(left, True), ZERO) * left, ZERO)
+    above = f(ONE) - f(right, True)
+    must(f(ONE) + (high - 1) * least >= 0 < above, "the threshold")
+    weight = t * rests[0] * (1 + 3 * right * max(g(ONE, True), ZERO) / above) + 2 * (most - t) * rests[0] / low
+    return (t - p.privacy.delta * weight) * width**q
 
 
 def steps_value(p: Any, m: Any) -> Fraction:

@@ -23,6 +23,7 @@ from optdp import checker
 from optdp.certificates.additive import AdditiveCertificate, Multiplier
 from optdp.certificates.base import Refusal
 from optdp.certificates.kernel import KernelCertificate
+from optdp.certificates.period import Period, PeriodCertificate
 from optdp.exact import work
 from optdp.exact.fields import FieldError
 from optdp.mechanisms.staircase import LatticeStaircase
@@ -232,9 +233,13 @@ FORGERIES = [
     ("kernel prior", {"problem.objective.prior": "uniform"}), ("lip ldp", {"problem.privacy.eps": 0.9}),
     ("lip sum", {"problem.privacy.prior.categories.0": False}), ("kernel prior", {"problem.objective.prior.categories.2": True}),
     ("lip ldp", {"lower_bound": 0.3}), ("lip ldp", {"certificate.nu.1": 0.3}),
-    ("lip ldp histogram", {"certificate.nu.0": 0.7}), ("additive eps=20", {"certificate.width": 4.6e-5}),
-    ("additive eps=20", {"problem.privacy.eps": 20.1}), ("additive eps=20", {"problem.privacy.delta": 0.0999}),
-    ("additive eps=20", {"problem.domain": {"type": "integers"}}), ("additive eps=20 integers", {"certificate.width": 0.25}),
+    ("lip ldp histogram", {"certificate.nu.0": 0.7}), ("additive eps=14", {"certificate.width": 9.3e-4}),
+    ("additive eps=14", {"problem.privacy.eps": 14.1}), ("additive eps=14", {"problem.privacy.delta": 0.499}),
+    ("additive period", {"certificate.threshold": 0.00338}), ("additive period", {"certificate.cap": 0.5}),
+    ("additive period", {"problem.privacy.delta": 1e-4}), ("additive period", {"certificate.cap": 0.003}),
+    ("additive period integers", {"certificate.threshold": 0.09487}), ("additive period", {"certificate.type": "staircase"}),
+    ("additive period integers", {"certificate.cap": 20.0}), ("additive period integers", {"problem.domain": {"type": "line"}}),
+    ("additive eps=14", {"problem.domain": {"type": "integers"}}), ("additive eps=20 integers", {"certificate.width": 0.25}),
     ("additive eps=0, delta=1e-9", {"problem.privacy.eps": 1e-9}), ("additive eps=0, delta=1e-9", {"mechanism.notion": None}),
     ("additive eps=0, delta=1e-9", {"problem.privacy.sensitivity": 1.0000001}),
     ("additive eps=0, delta=1e-9", {"problem.privacy.sensitivity": 0.9999999, "lower_bound": 0.0}),
@@ -399,6 +404,31 @@ def test_it_finds_the_same_bound_for_any_multipliers_of_noise(lattice, loss, eps
     p.q = int(p.objective.loss.exponent)
     ours = proof.exact_bound(problem) * int(2 * width) ** p.q / 2**p.q
     assert abs(checker.lattice_bound(p, c, line) - ours) < 2.0**-60
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    st.floats(0.3, 25.0), st.sampled_from([1e-9, 1e-5, 1e-3]), st.sampled_from(["abs", "squared"]),
+    st.sampled_from([(1.0, True), (0.3, True), (7.0, False), (50.0, False), (1.0, False)]), st.floats(1.0, 30.0),
+)  # fmt: skip
+def test_it_finds_the_same_bound_of_one_period(eps, delta, loss, domain, cap):
+    width, line = domain
+    problem = optdp.Problem(
+        optdp.ApproxDP(eps, delta, width), optdp.Line() if line else optdp.Integers(), loss, optdp.Additive()
+    )
+    cap *= float(problem.objective.loss(width))
+    proof = PeriodCertificate(Period(problem, cap).proven() * (1 - 1e-9), cap)
+    checker.LEFT[:] = checker.LIMIT, 1
+    p, q = checker.read(problem.to_dict(), "problem"), int(problem.objective.loss.exponent)
+    p.q = q
+    if not 0 < proof.threshold < cap:
+        return
+    found = checker.period_bound(p, checker.read(proof.to_dict(), "certificate"), line)
+    assert max(float(found), 0.0) == pytest.approx(proof.bound(problem).value, rel=1e-4 if delta > 1e-5 else 1e-6)
+    with pytest.raises(checker.Answer):
+        checker.period_bound(
+            p, checker.read(replace(proof, threshold=proof.threshold * (1 + 1e-6)).to_dict(), "certificate"), line
+        )
 
 
 @settings(max_examples=40, deadline=None)

@@ -56,7 +56,7 @@ def bound(certificate, problem):
 DUALS = {
     "optdp.certificates.finite": ["finite hamming", "finite ordered", "finite ordered prior", "finite hamming eps=2"],
     "optdp.certificates.additive": ["additive", "additive squared", "additive discrete", "additive power 1.5"],
-    "optdp.certificates.spike": ["additive eps=20", "additive eps=20 integers", "additive eps=16 integers of 2"],
+    "optdp.certificates.spike": ["additive eps=14", "additive eps=20 integers", "additive eps=16 integers of 2"],
     "optdp.certificates.frequency": ["frequency sets", "frequency eps=2"],
     "optdp.certificates.plane": ["plane", "plane squared"],
     "optdp.certificates.lip": ["lip sum", "lip histogram", "lip lower", "lip ldp", "lip ldp histogram"],

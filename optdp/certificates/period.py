@@ -51,7 +51,7 @@ from optdp.problem import Integers, Line, Problem
 #: Bits that sums of integrals are taken in; how near the minimum is enclosed, in bits, one after the other.
 PRECISE, NEAR = 320, (80, 44, 36, 28, 20)
 #: G at the end of a period is taken to be its mean over 2^-STEP more.
-STEP = 20
+STEP = 100
 #: Terms are left out from e^-LEFT_OUT on.
 LEFT_OUT = 45.0
 #: The most periods that are summed, and the least place of a minimum; by which shares a threshold in floats is lowered.

@@ -1132,12 +1132,9 @@ def _solve_any(
 
 
 def _narrow(task: _Task, rtol: float) -> Bracket:
-    """The staircase with an atom, and the bounds of one period and of finer and finer lattices that resolve the peak.
-
-    Where the spike's bound is enough it comes first: the second checker reads it.
-    """
+    """The staircase with an atom, and the bounds of one period and of finer and finer lattices that resolve the peak."""
     best = _with_staircase(_closed_form_bracket(task), task, rtol)
-    for family in (SpikeCertificate, PeriodCertificate):
+    for family in (PeriodCertificate, SpikeCertificate):
         if best.gap > rtol:
             with contextlib.suppress(Refusal):  # sums over a wide period of integers are too long
                 best = best.proven(family.best(task.problem), task.problem)

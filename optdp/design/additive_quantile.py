@@ -44,8 +44,8 @@ from optdp.solution import Solution
 #: below it, up to LIMIT.
 FINEST = {"additive": 64, "additive_curve": 12, "additive_divergence": 32}
 LIMIT = 256
-#: The largest sensitivity at which integers are points of a lattice: noise is rounded to more of them. Under GDP also the most pairs
-#: of integers within a sensitivity of each other, about, over mu, where quantiles are of some integers.
+#: The largest sensitivity at which integers are points of a lattice: noise is rounded to more of them. Under GDP also the most
+#: pairs of integers within a sensitivity of each other, about, over mu, where quantiles are of some integers.
 CROWDED, PAIRS, SOME = 32, 64, 4
 #: Probabilities are tried for so many distances at most, and solved to gaps so many times that of the quantile: they fall faster.
 PROBES, STEEPER = 60, 3.0
