@@ -914,9 +914,8 @@ def _mean(mechanism: Mechanism, data: Data, ask: _Ask) -> Estimate:
     n = int(counts.sum())
     shares, cells = tables.fitted(counts)
     found = tables.function(cells, n)
-    if (
-        line is None
-    ):  # by the mechanism and n alone: of answers that outputs choose, intervals would hold the truth less often
+    if line is None:
+        # By the mechanism and n alone: of answers that outputs choose, intervals would hold the truth less often.
         even = tables.function(tables.blocks.mean(axis=1), n)
         if even.bias > math.sqrt(even.variance / n):
             raise NotIdentified(
