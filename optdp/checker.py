@@ -103,13 +103,13 @@ certificate finite weights:*positive masses:*real
 certificate additive n:shift rounding:text multipliers:*multiplier
 certificate lip method:text nu:*real knots:**real
 certificate kernel mesh:*share densities:**height reaches:**height centres:**place \
-    points:*share weights:*height point_reaches:*height point_centres:*place rays:**place
+    points:*input weights:*height point_reaches:*height point_centres:*place rays:**place
 multiplier - shift weight:positive first:index values:*positive rest:positive
 """
 RANGES: dict[str, Any] = {
     "real": (-1.7e308, 1.7e308), "positive": (0.0, 1.7e308), "gap": (1e-150, 1e150), "exponent": (0.01, 100.0),
     "share": (0.0, 1.0), "height": (0.0, 2.0**60), "place": (-(2.0**60), 2.0**60), "rational": (0.0, 2**4096),
-    "size": (1, 10**6), "pieces": (2, 10**6), "whole": (0, COINS), "cells": (1, CELLS), "coins": (1, COINS),
+    "input": (0.0, 1.0), "size": (1, 10**6), "pieces": (2, 10**6), "whole": (0, COINS), "cells": (1, CELLS), "coins": (1, COINS),
     "limb": (0, LIMB - 1), "weight": (1, 2**4096 - 1), "fall": (1, 2**80 - 1), "shift": (1, 10**5), "index": (-200_000, 200_000),
 }  # fmt: skip
 PARTS: dict[str, Any] = {}
@@ -132,7 +132,9 @@ def leaf(value: Any, kind: str) -> Any:
         must(inner or not ok or q <= 1000, f"an epsilon above 1000 {BEYOND}", 2)
         return Entry(low=q if inner else exp(q, False), high=q if inner else exp(q, True)) if ok else None
     (low, high), whole = RANGES[kind], type(value) is int or re.fullmatch("-?[0-9]{1,2600}", text)
-    known = number or (kind == "rational" and re.fullmatch("[+-]?([0-9]+(/0*[1-9][0-9]*)?|[0-9]*[.][0-9]+)", text))
+    known = number or (
+        kind in ("rational", "input") and re.fullmatch("[+-]?([0-9]+(/0*[1-9][0-9]*)?|[0-9]*[.][0-9]+)", text)
+    )
     found = (int(value) if whole else None) if type(low) is int else Fraction(text or float(value)) if known else None
     LEFT[1] = max(LEFT[1], 1 + (bits := max(v.bit_length() for v in (found or 0).as_integer_ratio())) // 160)
     return found if found is not None and low <= found <= high and bits <= 4096 else None

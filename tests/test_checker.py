@@ -683,3 +683,14 @@ def test_prices_of_posteriors_bound_every_vertex(data, weights, e):
     for some in ([], knots, [(Fraction(k, 64), 0) for k in range(-128, 129)]):
         assert most(rays, mean) <= checker.cone_knots(w, e, x, nu, some)
     assert checker.cone_knots(w, e, x, nu, some) <= max(most(rays, mean), 0) + Fraction(1, 4)
+
+
+def test_it_reads_inputs_that_are_exact_numbers():
+    """As docs/format.md says of the points of a prior; it took floats alone."""
+    data = form("kernel prior")
+    points = data["certificate"]["points"]
+    data["certificate"]["points"] = [str(Fraction(x)) for x in points]
+    assert checked(data)[0] == checked(form("kernel prior"))[0] == 0 and verified(data)
+    for bad in ("3/2", "-1/2", "1/0", "log(2)"):
+        data["certificate"]["points"][0] = bad
+        assert checked(data)[0] == 2 and not verified(data)

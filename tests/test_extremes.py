@@ -12,6 +12,7 @@ import optdp
 from optdp.cli import main
 from optdp.design.additive_releases import budgets
 from optdp.exact import enclosures
+from optdp.exact.numbers import span
 from optdp.mechanisms.baselines.noise import truncated_radius
 from tests.faults import Faulty
 
@@ -239,3 +240,8 @@ def test_outputs_that_are_not_floats_are_refused_without_a_word_of_them(far):
     circle = optdp.solve_piecewise(1.0, domain=optdp.Circle(1.0)).mechanism
     with pytest.raises((TypeError, ValueError)):
         optdp.estimate(circle, far)
+
+
+def test_intervals_beyond_all_floats_are_printed():
+    """Outputs of a mechanism in a file whose domain is nearly all floats: printing it raised an error."""
+    assert span(-math.inf, math.inf) == "[-inf, inf]" and span(1.0, math.inf) == "[1, inf]"

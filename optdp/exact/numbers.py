@@ -135,10 +135,11 @@ def plain(value: float | int) -> str:
 def span(low: float, high: float) -> str:
     """An interval, with six digits of the larger end, and of the width.
 
-    >>> span(-1 / 3, 1.0), span(1e9, 1e9 + 1 / 3)
-    ('[-0.333333, 1]', '[1000000000, 1000000000.33333]')
+    >>> span(-1 / 3, 1.0), span(1e9, 1e9 + 1 / 3), span(-math.inf, math.inf)
+    ('[-0.333333, 1]', '[1000000000, 1000000000.33333]', '[-inf, inf]')
     """
-    digits = 6 + int(math.log10(max(max(abs(low), abs(high)) / ((high - low) or 1.0), 1.0)))
+    share = max(abs(low), abs(high)) / ((high - low) or 1.0)  # nan where both are beyond all floats
+    digits = 6 + int(math.log10(share if share > 1 else 1.0))
     return f"[{low:.{digits}g}, {high:.{digits}g}]"
 
 
