@@ -325,3 +325,16 @@ def test_integrals_of_the_loss_of_the_nearest_integer(distance, loss):
     )
     assert float(np.interp(distance, *nearest.table(201))) == pytest.approx(sum(parts), rel=1e-9, abs=1e-12)
     assert float(nearest(np.array(distance))) == float(whole(float(last)))
+
+
+@pytest.mark.parametrize("eps", [2.0, 6.0, 12.0])
+def test_few_integers_under_little_delta(eps):
+    """Programs on few integers lose their multipliers where delta is small: gaps of 0.54 and 0.85."""
+    found = optdp.solve_additive(eps, 1e-9, optdp.Huber(3.0), sensitivity=7.0, discrete=True)
+    assert found.gap <= 1e-6 and found.verify()
+
+
+def test_integers_that_noise_need_not_reach():
+    """An error above 7 had a chance of 1e-18 where none is needed."""
+    found = optdp.solve_additive(6.0, 0.1, optdp.Threshold(7), sensitivity=7.0, discrete=True)
+    assert found.value == found.lower_bound == 0 and found.verify()

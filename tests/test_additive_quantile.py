@@ -225,3 +225,9 @@ def test_published_noise_is_compared_by_its_own_quantile():
     rows = {row["mechanism"]: row for row in optdp.compare(problem).rows}
     assert rows["Laplace"]["value"] == pytest.approx(-math.log(0.05))
     assert rows["optimum"]["value"] <= min(row["value"] for row in rows.values())
+
+
+def test_error_bars_of_few_integers_under_a_small_mu():
+    """Rounded from the line where a program on the integers is slow: [3, 9] after twelve seconds."""
+    found = optdp.solve_additive(optdp.GDP(0.5, 7.0), loss=optdp.Quantile(0.5), discrete=True, rtol=0.2, time_limit=60)
+    assert found.gap <= 0.2 and found.verify()

@@ -784,14 +784,12 @@ def _ending(task: _Task, best: Bracket) -> Bracket:
     cells that end at the step, what is sent may lie just beyond it.
     """
     place = max(Fraction(math.ceil(2 * n * task.jumps[0]) - 1, 2 * n) for n in range(1, ENDS + 1))
-    n = int(task.width) if task.integers else additive_lattice.coarsest([place])
+    n = int(task.width) if task.discrete else additive_lattice.coarsest([place])
     if not place or not n:
         return best
-    bins, delta = not task.integers and additive_lattice.in_bins(n, [place]), task.delta * (1 - ROOM)
-    # Of integers those that cost nothing.
-    size = (
-        int(np.argmax(task.costs(n, math.ceil(n * task.jumps[0]) + 1) > 0)) if task.integers else math.ceil(n * place)
-    )
+    bins, delta, size = additive_lattice.in_bins(n, [place]), task.delta * (1 - ROOM), math.ceil(n * place)
+    if task.discrete:  # the integers that cost nothing
+        bins, size = False, int(np.argmax(task.costs(n, math.ceil(n * task.jumps[0]) + 1) > 0))
     options: dict[str, Any] = {"bins": bins, "method": task.method, "solver": task.solver}
     program = LatticeProgram(task.eps, delta, n, np.zeros(size), **options)
     program.add({s: np.arange(-size - s, size) for s in range(1, n + 1)})
@@ -958,13 +956,12 @@ def _one_period(task: _Task, rtol: float) -> Bracket | None:
 
     At a small eps its sums are long, and lattices are fast.
     """
-    little, few = (
-        task.delta <= rtol,
-        task.integers and task.width <= LATTICE,
-    )  # a program is as good for few at delta = 0
-    many = little and (task.delta > 0 or not few) if few or not task.integers else task.width <= WRITTEN
+    if task.integers and task.width > LATTICE:
+        fits = task.width <= WRITTEN
+    else:  # at delta = 0 a program is as good for few integers
+        fits = task.delta <= rtol and not (task.integers and task.delta == 0)
     known = task.loss.exponent in (1, 2) and (task.integers or task.delta == 0 or rtol >= FAST)  # by other proofs
-    if not many or known or task.eps < SUMMED or task.loss.assumptions or task.delta > 0.5:
+    if not fits or known or task.eps < SUMMED or task.loss.assumptions or task.delta > 0.5:
         return None
     pure = replace(task.problem, privacy=replace(task.privacy, delta=0.0))
     family = IntegerStaircaseCertificate if task.integers else StaircaseCertificate

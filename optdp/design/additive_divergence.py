@@ -447,7 +447,7 @@ def _on_lattices(run: Run, rtol: float, n: int | None) -> Solution:
         if fixed or best.gap <= rtol or time.perf_counter() > deadline:
             break
         last, most = points, min(4 * points, int(VARIABLES / (task.radius + 1)))
-        most = max(JUMPY, last + 1) if task.jumps and last < JUMPY < most else most
+        most = min(most, JUMPY) if task.jumps else most
         wanted = math.ceil(points * math.sqrt(found.gap / (AIM * rtol)))
         points = task.aligned(min(max(wanted, points + 1), most))
         if points <= last or (task.jumps and last >= JUMPY):
