@@ -460,7 +460,7 @@ def check_lip(p: Any, m: Any, c: Any) -> Pair:
     more, less = e.high - 1, 1 - 1 / e.high  # what the others leave, as sum r = 1
     ends = [(max(v / e.high, v * e.high - more), min(v * e.high, v / e.high + less)) for v in w]
     if c.method == "vertices":
-        sigma = vertices_bound([(v, v * e.high) for v in w] if ldp else ends, prior.weights, nu, ldp)
+        sigma = cone_vertices(prior.weights, e.high, nu) if ldp else vertices_bound(ends, prior.weights, nu)
     elif c.method == "knots":
         sigma = cone_knots(w, e.high, x, nu, knots) if ldp else knots_bound(ends, x, nu, knots)
     else:
@@ -511,18 +511,66 @@ def cone_chord(w: Any, e: Fraction, nu: list[Fraction], knots: list[Any]) -> Fra
     return max(found)
 
 
-def vertices_bound(ends: list[Pair], weights: list[int], nu: list[Fraction], ldp: bool) -> Fraction:
-    """r.r - nu.r is convex: largest where all r but one, which takes the rest, are at a bound (LDP: all, and then over sum r)."""
+def vertices_bound(ends: list[Pair], weights: list[int], nu: list[Fraction]) -> Fraction:
+    """r.r - nu.r is convex: largest where all r but one, which takes the rest, are at a bound."""
     order, found = sorted(range(len(nu)), key=lambda i: (weights[i], nu[i])), []
     groups = [list(group) for _, group in groupby(order, key=lambda i: weights[i])]  # of which cheap ones are high
     spend(20 * len(nu) * math.prod(len(group) + 1 for group in groups))
     for counts in product(*(range(len(group) + 1) for group in groups)):
         high = {i for group, k in zip(groups, counts, strict=True) for i in group[:k]}
         r = [both[i in high] for i, both in enumerate(ends)]
-        rest, total = (ZERO, sum(r)) if ldp else (1 - sum(r), ONE)
-        value, free = dot(r, r) / total**2 - dot(nu, r) / total, [i for i in range(len(nu)) if i not in high]
+        rest, value, free = 1 - sum(r), dot(r, r) - dot(nu, r), [i for i in range(len(nu)) if i not in high]
         found += [value + rest * (rest + 2 * r[i] - nu[i]) for i in free if 0 <= rest <= ends[i][1] - ends[i][0]]
     return max(found)
+
+
+def cone_vertices(weights: list[int], e: Fraction, nu: list[Fraction]) -> Fraction:
+    """0 or, if above, the largest of r.r - nu.r, r = w s / z: each s is 1 or e there. Sets of high ones grow, heavy ones first.
+
+    r.r - nu.r > sigma where gain = sum (w s)^2 - z (c + sigma z) > 0, c = sum nu w s. A high one adds a (b - c - v z), where
+    v = nu + sigma, and two take a a' (v + v') >= 2 u u' away, u = a sqrt(v) (or add as much, if v + v' < 0: half to either b).
+    So, by any t, more of them add at most t^2 + sum max(a (b - c - v z) + u^2 - 2 t u, 0), or what is above 0 without t and u.
+    """
+    bits = max(n.denominator.bit_length() for n in nu) + 128
+    (above, below), bits = e.as_integer_ratio(), bits + bits % 2
+    order = sorted(range(len(nu)), key=lambda i: (-weights[i], nu[i]))
+    w, price = [weights[i] for i in order], [int(nu[i] * 2**bits) for i in order]
+    after = [
+        next((j for j in range(i, len(w)) if w[j] < w[i]), len(w)) for i in range(len(w))
+    ]  # in whose place a cheap one is
+    sigma, unit, (squares, prices) = 0, below * sum(w), (int(dot(w, w)), int(dot(w, price)))
+    stack = [(0, unit, below**2 * squares, below * prices)]
+
+    @cache
+    def further(start: int, sigma: int) -> list[Any]:
+        v, a = [n + sigma for n in price[start:]], [n * (above - below) for n in w[start:]]
+        b = [(n * (above + below) << bits) - y * x for n, x, y in zip(w[start:], v, a, strict=True)]
+        odd = [i for i, x in enumerate(v) if x < -min(v)]
+        for i in odd:
+            b[i] += sum(a[j] * max(-v[i] - v[j], 0) for j in odd if j != i) // 2 + 1
+        return list(zip(a, b, v, [y * math.isqrt(max(x, 0)) for x, y in zip(v, a, strict=True)], strict=True))
+
+    while stack:
+        i, z, square, c = stack.pop()
+        spend(5 * (len(w) - i) + 5)
+        sigma = max(sigma, -((c * z - (square << bits)) // z**2))
+        gain, c_now = (square << bits) - z * (c + sigma * z), c + sigma * z
+        adds = [(a * (b - c_now - v * z), u) for a, b, v, u in further(i, sigma)]
+        if gain + sum(x for x, _ in adds if x > 0) <= 0:
+            continue
+        near, (low, high) = [((x + u * u) / (unit**2 << bits), u / (unit << bits // 2)) for x, u in adds], (0.0, 0.0)
+        high = sum(u for _, u in near)
+        for _ in range(12):
+            t = (low + high) / 2
+            low, high = (t, high) if t < sum(u for x, u in near if x > 2 * t * u) else (low, t)
+        best = int(t * 2**60) * unit << bits // 2 - 60
+        if gain + best**2 + sum(max(x + u * (u - 2 * best), 0) for x, u in adds) > 0:
+            more = w[i] * (above - below)
+            stack += [
+                (after[i], z, square, c),
+                (i + 1, z + more, square + more * w[i] * (above + below), c + more * price[i]),
+            ]
+    return Fraction(sigma, 2**bits)
 
 
 class Curve:

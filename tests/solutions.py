@@ -172,7 +172,8 @@ MAKE = {
     "lip lower histogram": lambda: optdp.solve_lip(PRIOR, 1.0, task="histogram", notion="lip-lower"),
     "lip ldp": lambda: optdp.solve_lip(PRIOR, 1.0, notion="ldp"),
     "lip ldp histogram": lambda: optdp.solve_lip(PRIOR, 1.0, task="histogram", notion="ldp"),
-    "lip ldp chord": lambda: optdp.solve_lip([k / 300 for k in range(1, 25)], 2.0, task="histogram", notion="ldp"),
+    "lip ldp chord": lambda: optdp.solve_lip([k / 300 for k in range(1, 25)], 2.0, task="histogram", notion="ldp", rtol=0.01),
+    "lip ldp sets": lambda: optdp.solve_lip([k / 465 for k in range(1, 31)], 3.0, task="histogram", notion="ldp"),
 }  # fmt: skip
 
 

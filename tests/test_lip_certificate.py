@@ -9,8 +9,11 @@ from itertools import product
 import numpy as np
 import pytest
 from flint import arb, ctx, fmpq
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import optdp
+from optdp.certificates import lip
 from optdp.certificates.base import Certificate, Refusal
 from optdp.certificates.lip import VERTICES, LIPCertificate
 from optdp.exact.fields import FieldError
@@ -205,16 +208,77 @@ def test_an_exchanged_part_is_accepted_only_if_the_statement_is_true():
     assert accepted >= 3 * len(solutions)
 
 
+@settings(max_examples=100, deadline=None)
+@given(
+    st.lists(st.integers(1, 9), min_size=2, max_size=8),
+    st.sampled_from([Fraction(11, 10), Fraction(3, 2), Fraction(5), Fraction(1000)]),
+    st.integers(0, 2**32 - 1),
+)
+def test_branch_and_bound_misses_no_set(weights, ratio, seed):
+    """Prices of either sign, near the optimum and far from it: what is proven is the largest over all sets, or 0."""
+    rng, prior = np.random.default_rng(seed), optdp.Prior.of([Fraction(w, sum(weights)) for w in weights])
+    problem, sets = problem_of(prior, optdp.log(ratio), notion="ldp"), list(product((False, True), repeat=len(weights)))
+    best = np.array(optdp.solve_lip(prior, optdp.log(ratio), task="histogram", notion="ldp").certificate.nu)
+    for nu in (best, best + rng.normal(size=best.size) * 10.0 ** rng.integers(-6, 1), rng.normal(size=best.size) / 4):
+        nu = tuple(nu.tolist())
+        dual, above = (
+            ldp_dual(problem, nu, ratio, sets),
+            1 - sum(Fraction(n) * p for n, p in zip(nu, prior.exact, strict=True)),
+        )
+        assert 0 <= max(min(dual, above), 0) - LIPCertificate("vertices", nu).proven(problem) < Fraction(1, 2**140)
+
+
+@pytest.mark.parametrize(
+    "weights, ratio, nu",
+    [
+        ([5, 1, 2, 7], 5, (-0.97, -5.64, -2.27, 9.81)),
+        ([6, 2, 3, 8], 5, (1.2, -0.96, -0.51, 2.45)),
+        ([2, 7, 7, 3, 2], 5, (-0.87, 2.25, 1.77, -0.6, -0.16)),
+        ([8, 7, 1, 6, 1], Fraction(3, 2), (13.15, -9.19, -2.97, 0.71, -0.67)),
+        ([2, 8, 3, 8], 5, (-6.35, 19.38, -7.43, 3.48)),
+        ([7, 1, 6, 8], Fraction(3, 2), (-0.55, 0.04, 0.12, 1.69)),
+        ([3, 2, 8, 7], 5, (-3.65, 25.35, 4.21, -0.48)),
+    ],
+)
+def test_two_categories_whose_prices_are_below_0_lift_each_other(weights, ratio, nu):
+    """Sets that a bound without such pairs closes too early."""
+    problem = problem_of([Fraction(w, sum(weights)) for w in weights], optdp.log(Fraction(ratio)), notion="ldp")
+    dual = ldp_dual(problem, nu, Fraction(ratio), product((False, True), repeat=len(nu)))
+    above = 1 - sum(Fraction(n) * p for n, p in zip(nu, problem.objective.prior.exact, strict=True))
+    assert 0 <= max(min(dual, above), 0) - LIPCertificate("vertices", nu).proven(problem) < Fraction(1, 2**140)
+
+
+def test_floats_that_hope_for_too_much_prove_nothing(monkeypatch):
+    """Floats choose which sets to close; whether they may be is decided in integers."""
+    rng, near = np.random.default_rng(3), lip._floats
+
+    def hopeful(numbers, unit):
+        found = near(numbers, unit)
+        return rng.choice([1.02, 1.2, 2.0]) * found if (found <= 0).all() else found
+
+    monkeypatch.setattr(lip, "_floats", hopeful)
+    for _ in range(100):
+        weights = rng.integers(rng.choice([1, 30]), 40, size=rng.integers(3, 9)).tolist()
+        prior, ratio = optdp.Prior.of([Fraction(w, sum(weights)) for w in weights]), Fraction(int(rng.integers(12, 90)), 10)
+        problem = problem_of(prior, optdp.log(ratio), notion="ldp")
+        best = optdp.solve_lip(prior, optdp.log(ratio), task="histogram", notion="ldp").certificate.nu
+        nu = tuple((np.array(best) + rng.normal(-1, 1, size=len(best)) * 10.0 ** rng.integers(-4, 1)).tolist())
+        dual = ldp_dual(problem, nu, ratio, product((False, True), repeat=len(weights)))
+        above = 1 - sum(Fraction(n) * p for n, p in zip(nu, prior.exact, strict=True))
+        assert 0 <= max(min(dual, above), 0) - LIPCertificate("vertices", nu).proven(problem) < Fraction(1, 2**140)
+
+
 # --- work is counted before it is done
 
 
 def test_a_proof_that_would_stall_is_refused_at_once():
-    weights = [2**20 + 37 * i * i for i in range(40)]  # no two alike: about 2^37 vertices
-    prior = optdp.Prior.of([Fraction(w, sum(weights)) for w in weights])
     began = time.perf_counter()
-    for notion in ("lip", "ldp"):
+    for notion, d in (("lip", 40), ("ldp", 300)):
+        weights = [2**20 + 37 * i * i for i in range(d)]  # no two alike: about 2^37 vertices of 40
+        prior = optdp.Prior.of([Fraction(w, sum(weights)) for w in weights])
         with pytest.raises(Refusal, match=f"more than {VERTICES} vertices"):
-            LIPCertificate("vertices", (0.01,) * 40).bound(problem_of(prior, 1.0, notion=notion))
+            LIPCertificate("vertices", (0.001,) * d).bound(problem_of(prior, 1.0, notion=notion))
+    prior = optdp.Prior.of([Fraction(1, 40)] * 40)
     many = tuple((float(k), 0.0) for k in range(250_000))
     with pytest.raises(Refusal, match="250000 knots and 40 categories"):
         LIPCertificate("knots", (0.01,) * 40, many).bound(problem_of(prior, 1.0, Aggregate("sum", tuple(range(40)))))

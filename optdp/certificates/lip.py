@@ -19,7 +19,8 @@ rational R >= e^eps, and by 1/R below, which makes Q larger and the bound safe.
 - One-sided LIP: Q is a simplex with one vertex for each category. It contains the other sets, so that its bound holds for all.
 - LDP: r_i = P_i s_i / sum P s with s_i in [1, R]. *Sum*: with c_i(t) = 2 t x_i - t^2 - nu_i, sigma is the largest of
   sum_i P_i max(c_i(t), R c_i(t)), bounded between knots by a parabola. *Histogram*: phi - nu.r is convex along rays, so
-  vertices s_i in {1, R} again; or, for many categories, for each 1/sum P s chords as above, bounded between knots.
+  vertices s_i in {1, R} again, by branch and bound; or, where too many matter, for each 1/sum P s chords as above,
+  bounded between knots.
 """
 
 import math
@@ -43,8 +44,12 @@ ONE = 1 << BITS
 #: A proof visits at most so many sets of categories at a time, and STEPS in all (or knots times categories).
 VERTICES = 2**18
 STEPS = 2**23
+#: Branch and bound looks at so many pairs of a set and a category that is not yet decided.
+PAIRS = 2**24
 #: So many pairs of a knot and a category are held at a time.
 BLOCK = 2**16
+#: Halvings in search of the best t of a set.
+HALVINGS = 14
 
 Method = Literal["knots", "chord", "vertices", "simplex"]
 
@@ -327,25 +332,87 @@ class _Proof:
         return max(found)
 
     def cone_vertices(self) -> Fraction:
-        """phi - nu.r at every s in {1, R}^d, for groups of equal priors at every number of high ones."""
-        ratio, weights, total = self.factor, self.prior.weights, self.prior.total
-        groups, (nu, nb) = self._groups(), self.nu
-        self.multipliers._visits(math.prod(len(group) + 1 for group in groups), 0)
-        # u_i = weight_i s_i in multiples of 2^-BITS: Z = sum u, squares = sum u^2, cost = sum nu u.
-        size = np.array([total << BITS], dtype=object)
-        square = np.array([sum(w * w for w in weights) << (2 * BITS)], dtype=object)
-        cost = np.array([int((self.weight * nu).sum()) << BITS], dtype=object)
+        """The largest phi - nu.r over s in {1, R}^d, or 0 if it is below: branch and bound over the sets of high categories.
+
+        With v = nu + sigma, Z = sum P s and C = sum v P s, a set is above sigma if Q = sum (P s)^2 - Z C > 0.
+        """
+        groups, (nu, nb), weight = self._groups(), self.nu, self.weight
+        nb, v = nb + BITS + nb % 2, nu << BITS + nb % 2
+        above, sigma, steps = self.factor - ONE, 0, 0
+        later = np.concatenate([np.array(group) for group in groups])
+        # Z, sum (P s)^2, C of each set, in units of 1 / total and of 2^-BITS, 2^-(2 BITS), 2^-(BITS + nb).
+        size = np.array([self.prior.total << BITS], dtype=object)
+        square = np.array([sum(w * w for w in self.prior.weights) << (2 * BITS)], dtype=object)
+        cost = np.array([int((weight * v).sum()) << BITS], dtype=object)
         for group in groups:
-            w = weights[group[0]]
-            count = np.arange(len(group) + 1).astype(object)
-            prices = np.concatenate(([0], np.cumsum(nu[group])))
-            size = np.add.outer(size, count * (w * (ratio - ONE))).ravel()
-            square = np.add.outer(square, count * (w * w * (ratio * ratio - ONE * ONE))).ravel()
-            cost = np.add.outer(cost, prices * (w * (ratio - ONE))).ravel()
-        # Largest of square / size^2 - cost / (size 2^nb): a common denominator would be long, rounding up is enough.
-        top = ((square << nb) - cost * size) << BITS
-        found = [-((-n) // (z * z)) for n, z in zip(top.tolist(), size.tolist(), strict=True)]
-        return Fraction(max(found), 1 << (nb + BITS))
+            later, count = later[len(group) :], np.arange(len(group) + 1).astype(object)
+            pairs = size.size * count.size * (later.size + 1)
+            work.count(4 * pairs * work.product(2 * BITS / 64, nb / 64))
+            steps += pairs
+            self.multipliers._visits(size.size * count.size, STEPS * steps // PAIRS)
+            w, prices = self.prior.weights[group[0]], np.concatenate(([0], np.cumsum(v[group])))
+            size = np.add.outer(size, count * (w * above)).ravel()
+            square = np.add.outer(square, count * (w * w * above * (self.factor + ONE))).ravel()
+            cost = np.add.outer(cost, prices * (w * above)).ravel()
+            rise = max(
+                -(-q // (z * z)) for q, z in zip(((square << nb) - size * cost).tolist(), size.tolist(), strict=True)
+            )
+            if rise > 0:
+                v, cost, sigma = v + rise, cost + rise * size, sigma + rise
+            left = self._not_closed(later, v, nb, size, square, cost)
+            size, square, cost = size[left], square[left], cost[left]
+            if not size.size:
+                break
+        return Fraction(sigma, 1 << nb)
+
+    def _not_closed(
+        self, later: np.ndarray, v: np.ndarray, nb: int, size: np.ndarray, square: np.ndarray, cost: np.ndarray
+    ) -> np.ndarray:
+        """Which sets may be above sigma when some of `later` are made high too (see `cone_vertices` for units).
+
+        To make j high adds a_j (b_j - C - v_j Z) to Q, where a = (R - 1) P and b_j = (R + 1) P_j - a_j v_j. Two of them together
+        take a_i a_j (v_i + v_j) away, at least 2 u_i u_j with u_i = a_i y_i, y_i^2 <= v_i (0 if v_i < 0); unless v_i + v_j < 0,
+        and then they add as much, half of which is counted in either b. So whichever set A is made high, and whatever t is,
+
+            Q grows by at most sum over A of (what j adds) <= sum max(what j adds, 0),   and by at most
+            sum over A of (what j adds + u_j^2) - (sum over A of u)^2 <= t^2 + sum max(what j adds + u_j^2 - 2 t u_j, 0).
+
+        Floats choose t and which sets are tried; what closes one is proven in integers.
+        """
+        v, weight = v[later], self.weight[later]
+        a = weight * (self.factor - ONE)
+        b = (weight * (self.factor + ONE) << nb) - a * v
+        odd = np.flatnonzero(v < -v.min(initial=0))
+        for j in odd.tolist():
+            b[j] += -(-sum(a[i] * max(-v[i] - v[j], 0) for i in odd.tolist() if i != j) // 2)
+        u = a * np.array([math.isqrt(max(n, 0)) for n in v.tolist()], dtype=object)
+        start, unit = (square << nb) - size * cost, self.prior.total << BITS
+        begun, uf = _floats(start, unit * unit << nb), _floats(u, unit << nb // 2)
+        below, above = np.zeros(size.size), np.full(size.size, uf.sum())
+        with np.errstate(all="ignore"):  # what floats do not hold stays open
+            adds = np.subtract.outer(-_floats(cost, unit << nb), -_floats(b, unit << nb))
+            adds = _floats(a, unit) * (adds - np.outer(_floats(size, unit), _floats(v, 1 << nb)))
+            for _ in range(HALVINGS):  # convex in t
+                t = (below + above) / 2
+                rises = t < (adds + uf**2 > 2 * t[:, None] * uf) @ uf
+                below, above = np.where(rises, t, below), np.where(rises, above, t)
+            simple = begun + np.maximum(adds, 0.0).sum(axis=1) < 0
+            other = ~simple & (begun + t**2 + np.maximum(adds + uf**2 - 2 * t[:, None] * uf, 0.0).sum(axis=1) < 0)
+        left = np.ones(size.size, dtype=bool)
+        for tried, near, own in ((simple, np.zeros(size.size), 0 * u), (other, t, u)):
+            at = np.flatnonzero(tried)
+            t_at = np.array([int(math.ldexp(x, 60)) * unit << (nb // 2 - 60) for x in near[at].tolist()], dtype=object)
+            more = a * (b - cost[at][:, None] - np.multiply.outer(size[at], v)) + own * (own - 2 * t_at[:, None])
+            left[at] = start[at] + t_at * t_at + np.maximum(more, 0).sum(axis=1) > 0
+        return left
+
+
+def _floats(numbers: np.ndarray, unit: int) -> np.ndarray:
+    """About numbers / unit; infinite or no number where floats end."""
+    try:
+        return np.array([n / unit for n in numbers.tolist()])
+    except OverflowError:
+        return np.full(numbers.shape, np.nan)
 
 
 def _scaled(numbers: Sequence[Fraction]) -> tuple[np.ndarray, int]:

@@ -20,7 +20,8 @@ eps-LIP as the paper defines it.
 
 **Many categories, histogram.** With each coordinate in [lo_i, hi_i], r_i^2 <= (lo_i + hi_i) r_i - lo_i hi_i bounds the error
 from below in closed form, and mechanisms that put nearly all coordinates at a bound attain it: the prior is split into them one
-by one, without a linear program; for "ldp" a small program finds what is to be split (`optdp.design.lip_histogram`).
+by one, without a linear program; for "ldp" a small program finds what is to be split (`optdp.design.lip_histogram`), and where
+that leaves a gap columns are generated, by branch and bound over the sets of favoured categories.
 """
 
 from __future__ import annotations
@@ -72,6 +73,9 @@ MOST_ENUMERATED = 14
 
 #: A histogram over more categories is not improved by linear programs over posteriors if there are many vertices.
 COLUMNS = 300
+
+#: What the price of a set of categories may be off by.
+ROUNDING = 1e-16
 
 #: Column generation with a relaxed pricing problem gives up after so many rounds that do not bring bound and value closer.
 RELAXED_PATIENCE = 25
@@ -256,10 +260,7 @@ class _Work:
         lip = self.notion == "lip"
         if self.values is not None:
             return (pricing.BoxSum if lip else pricing.ConeSum)(self.p, self.values, self.ratio)
-        if lip:
-            return pricing.BoxHistogram(self.p, self.ratio, self.prior.weights)
-        every = pricing.ConeHistogram(self.p, self.ratio, self.prior.weights)
-        return every if every.visits_all else pricing.ConeHistogramRelaxed(self.p, self.ratio, self.prior.weights)
+        return (pricing.BoxHistogram if lip else pricing.ConeHistogram)(self.p, self.ratio, self.prior.weights)
 
     def solve(self, method: str) -> _Found:
         d = len(self.prior)
@@ -310,11 +311,10 @@ class _Work:
         """
         pricer, tol, p = self.pricer, self._tolerance(), self.p
         rng = np.random.default_rng(self.seed)
-        small, few = p.size <= COLUMNS, pricer.visits_all
         if self.notion == "lip":
-            found = histogram.box_split(p, self.ratio)
+            few, found = pricer.visits_all, histogram.box_split(p, self.ratio)
             tol = max(tol, self.rtol / 2 * (1 - found.bound))
-            if found.bound - found.objective <= tol or not (few or small):
+            if found.bound - found.objective <= tol or not (few or p.size <= COLUMNS):
                 return self._chord(found)
             start = np.vstack([found.posteriors, pricing.filling_posteriors(p, self.ratio, rng, 4)])
             if not few:
@@ -323,27 +323,22 @@ class _Work:
         else:
             relaxed = pricing.ConeHistogramRelaxed(p, self.ratio, self.prior.weights)
             tau = (1 + self.ratio) / (2 * self.ratio)  # near the optimum: the chord there
-            centre = (1 + self.ratio) * tau * p - self.ratio * tau**2 * float(p @ p)
+            about = 1 - (1 + self.ratio) * tau * float(p @ p) + self.ratio * tau**2 * float(p @ p)
             # Splitting loses some more than the program over levels.
-            found = histogram.levels(relaxed, max(self.rtol / 16 * (1 - float(centre @ p)), pricing.RELAXED))
+            found = histogram.levels(relaxed, max(self.rtol / 16 * about, pricing.RELAXED))
             tol = max(tol, self.rtol / 2 * (1 - found.bound))
-            few = few and small
-            if found.bound - found.objective <= tol or not few:
-                self.pricer, tol = relaxed, max(tol, pricing.RELAXED)
+            if found.bound - found.objective > tol and len(pricer.price(found.nu, tol).knots):  # too many sets
+                pricer, tol = relaxed, max(tol, pricing.RELAXED)
             if found.bound - found.objective <= tol:
+                self.pricer = relaxed
                 return self._generated(found, f"{self.name}, program over levels")
-            start, radius = found.posteriors, float(np.ptp(centre)) + 1 / p.size
-            if few:
-                more = pricing.shuffled(pricer.price(centre, tol).posteriors, self.prior.weights, rng, 4 * p.size)
-                start = np.vstack([start, more])
-            else:
-                centre = found.nu
+            start = pricing.shuffled(found.posteriors, self.prior.weights, rng, 4 * p.size)
+            start, centre, radius = np.vstack([found.posteriors, start]), found.nu, float(np.ptp(found.nu)) + 1 / p.size
         found = lp.generate(
-            self.pricer, start, centre, radius, tol=tol, deadline=self.deadline, solver=self.solver,
-            patience=lp.PATIENCE if few else RELAXED_PATIENCE,
+            pricer, start, centre, radius, tol=tol, deadline=self.deadline, solver=self.solver,
+            patience=lp.PATIENCE if self.notion == "lip" else RELAXED_PATIENCE,
         )  # fmt: skip
-        how = "exact pricing" if few else "relaxed pricing"
-        return self._generated(found, f"{self.name}, column generation ({how})")
+        return self._generated(found, f"{self.name}, column generation")
 
     def _chord(self, found: lp.Generated) -> _Found:
         """The certificate of the chord bound."""
@@ -370,8 +365,7 @@ class _Work:
         """Into the units of the loss, with the knots of the proof."""
         pricer = self.pricer
         posteriors, weights = lp.polish(found, self.p)
-        unit, nu, accuracy = self.unit, found.nu, self._tolerance() / 100
-        method: Method = "knots" if self.task.values is not None else "vertices" if pricer.visits_all else "chord"
+        unit, nu, accuracy = self.unit, found.nu, self._tolerance() / 100 if self.task.values else ROUNDING
         # Prices at which the used posteriors have reduced cost 0 to full precision, if they are better.
         priced = pricer.price(nu, accuracy)
         missing = pricer.gain(posteriors) - posteriors @ nu
@@ -379,7 +373,10 @@ class _Work:
         again = pricer.price(sharp, accuracy)
         if float(sharp @ self.p) + again.excess < float(nu @ self.p) + priced.excess:
             nu, priced = sharp + again.excess, pricer.price(sharp + again.excess, accuracy)
-        knots = priced.knots * [unit, unit**2] if method != "vertices" else np.zeros((0, 2))
+        if len(priced.knots) == 0:
+            nu = nu + priced.excess
+        method: Method = "knots" if self.task.values is not None else "chord" if len(priced.knots) else "vertices"
+        knots = priced.knots * [unit, unit**2]
         found = replace(
             found, posteriors=posteriors, weights=weights, nu=nu * unit**2, objective=found.objective * unit**2,
             bound=found.bound * unit**2,

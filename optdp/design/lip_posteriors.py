@@ -178,9 +178,9 @@ def generate(
             stuck = not (priced.reduced > ENTER).any()
         if candidate < bound:
             best = nu + priced.excess
-        if candidate < bound - 0.1 * predicted:
+        if candidate < bound - 0.1 * predicted or stuck:
             failures = 0
-            radius *= 1.5 if slack > 1e-11 else 1.0
+            radius *= 1.0 if slack <= 1e-11 else 4.0 if stuck else 1.5  # nothing is missing here: look further away
         else:
             failures += 1
             if failures % 2 == 0:

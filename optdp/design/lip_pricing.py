@@ -17,6 +17,13 @@ ENTER = 1e-12
 #: Largest number of sets of high categories (up to the order among equal priors) that are visited one by one; and of those
 #: that are begun. The certificate visits some more.
 VERTICES, BEGUN = 2**17, 2**22
+#: Branch and bound ends after so many pairs of a set and a category that is not yet decided (the certificate's is allowed
+#: more); halvings in search of its t.
+EFFORT, HALVINGS = 2**23, 14
+#: By how much the best set may be missed at first, and how that goes down.
+COARSE, FINER = 0.1, 16.0
+#: So many columns at most are taken from a pricing problem for histograms.
+MOST = 400
 #: The relaxed pricing problem is bounded no closer than this: the relaxation itself leaves more.
 RELAXED = 1e-5
 
@@ -237,7 +244,7 @@ def count_sets(groups: list[list[int]], width: np.ndarray, room: float, rest_at_
 
 @dataclass(frozen=True)
 class _Histogram(Pricer):
-    """A histogram, phi(r) = sum r_i^2, where every vertex can be visited, up to the order within groups.
+    """A histogram, phi(r) = sum r_i^2.
 
     `weights` are the exact priors, as integers: equal ones make a group. Within a group the categories with the
     least prices are the high ones.
@@ -250,19 +257,29 @@ class _Histogram(Pricer):
     def gain(self, posteriors: np.ndarray) -> np.ndarray:
         return np.sum(posteriors**2, axis=1)
 
+    def _groups(self, nu: np.ndarray) -> list[np.ndarray]:
+        """The groups, each in order of increasing price."""
+        return [np.array(group)[np.argsort(nu[group], kind="stable")] for group in _by_weight(self.weights)]
+
+    def _answer(self, rows: np.ndarray, nu: np.ndarray, excess: float) -> Priced:
+        gains = self.gain(rows)
+        return Priced(*_distinct(rows, gains, gains - rows @ nu, self.probabilities), excess, np.zeros((0, 2)))
+
+
+@dataclass(frozen=True)
+class BoxHistogram(_Histogram):
+    """LIP: all coordinates at a bound but one, which takes what is left. Every vertex is visited, up to order within groups."""
+
     @cached_property
     def _counts(self) -> np.ndarray | None:
         """Every set that can be high, as counts, or None if they are too many."""
-        return None
+        lo, hi = box(self.probabilities, self.ratio)
+        return count_sets(_by_weight(self.weights), hi - lo, float(1 - lo.sum()), float((hi - lo).max()))
 
     @property
     def visits_all(self) -> bool:
         """Whether the vertices are few enough to be visited."""
         return self._counts is not None
-
-    def _groups(self, nu: np.ndarray) -> list[np.ndarray]:
-        """The groups, each in order of increasing price."""
-        return [np.array(group)[np.argsort(nu[group], kind="stable")] for group in _by_weight(self.weights)]
 
     def _total(self, groups: list[np.ndarray], term: np.ndarray) -> np.ndarray:
         """Sums of `term` over the high categories, for each set."""
@@ -279,20 +296,6 @@ class _Histogram(Pricer):
         for group, count in zip(groups, self._counts.T, strict=True):
             high[:, group] = np.arange(group.size) < count[index][:, None]
         return high
-
-    def _answer(self, rows: np.ndarray, nu: np.ndarray, excess: float) -> Priced:
-        gains = self.gain(rows)
-        return Priced(*_distinct(rows, gains, gains - rows @ nu, self.probabilities), excess, np.zeros((0, 2)))
-
-
-@dataclass(frozen=True)
-class BoxHistogram(_Histogram):
-    """LIP: all coordinates at a bound but one, which takes what is left."""
-
-    @cached_property
-    def _counts(self) -> np.ndarray | None:
-        lo, hi = box(self.probabilities, self.ratio)
-        return count_sets(_by_weight(self.weights), hi - lo, float(1 - lo.sum()), float((hi - lo).max()))
 
     def price(self, nu: np.ndarray, tol: float) -> Priced:
         lo, hi = box(self.probabilities, self.ratio)
@@ -316,25 +319,6 @@ class BoxHistogram(_Histogram):
             made[np.arange(len(made)), group[count[index]]] += part[index]
             rows.append(made)
         return self._answer(np.vstack(rows), nu, best)
-
-
-@dataclass(frozen=True)
-class ConeHistogram(_Histogram):
-    """LDP: likelihoods 1 or e^eps."""
-
-    @cached_property
-    def _counts(self) -> np.ndarray | None:
-        return count_sets(_by_weight(self.weights), self.probabilities, 2.0, 2.0)  # all of them
-
-    def price(self, nu: np.ndarray, tol: float) -> Priced:
-        p, growth = self.probabilities, self.ratio - 1
-        groups = self._groups(nu)
-        size = 1 + growth * self._total(groups, p)
-        square = float(p @ p) + (self.ratio**2 - 1) * self._total(groups, p**2)
-        total = square / size**2 - (float(p @ nu) + growth * self._total(groups, p * nu)) / size
-        index = np.argpartition(-total, 59)[:60] if total.size > 60 else np.arange(total.size)
-        joint = p * (1 + growth * self._chosen(groups, index))
-        return self._answer(joint / joint.sum(axis=1, keepdims=True), nu, float(total.max()))
 
 
 @dataclass(frozen=True)
@@ -376,9 +360,7 @@ class ConeHistogramRelaxed(_Histogram):
         return level[:-1] + np.maximum(*found)
 
     def price(self, nu: np.ndarray, tol: float) -> Priced:
-        p, ratio = self.probabilities, self.ratio
-        tau = np.geomspace(1 / ratio, 1.0, 65)
-        tau[-1] = 1.0
+        tau = self._levels()
         while True:  # halving ends: short intervals stay
             level, order, full, value = self._knapsack(nu, tau)
             upper = self._between(nu, tau, level)
@@ -387,12 +369,22 @@ class ConeHistogramRelaxed(_Histogram):
             if not wide.size:
                 break
             tau = np.union1d(tau, (tau[wide] + tau[wide + 1]) / 2)
-        rank = np.argsort(order, axis=1)
-        high = np.repeat(rank, 4, axis=0) < (full[:, None] + np.arange(-1, 3)).ravel()[:, None]
-        joint = p * (1 + (ratio - 1) * high)
-        rows = joint / joint.sum(axis=1, keepdims=True)
-        answer = self._answer(rows, nu, float(upper.max()))
+        answer = self._answer(self._posteriors(self._rounded(order, full)), nu, float(upper.max()))
         return Priced(answer.posteriors, answer.gains, answer.reduced, answer.excess, np.column_stack([tau, level]))
+
+    def _levels(self) -> np.ndarray:
+        """Values of tau to begin with, from 1/E to 1."""
+        return np.append(np.geomspace(1 / self.ratio, 1.0, 65)[:-1], 1.0)
+
+    def _rounded(self, order: np.ndarray, full: np.ndarray) -> np.ndarray:
+        """The sets of high categories next to the knapsacks' solutions."""
+        rank = np.argsort(order, axis=1)
+        return np.asarray(np.repeat(rank, 4, axis=0) < (full[:, None] + np.arange(-1, 3)).ravel()[:, None])
+
+    def _posteriors(self, high: np.ndarray) -> np.ndarray:
+        """With likelihood e^eps for the `high` categories, one row for each set."""
+        joint = self.probabilities * (1 + (self.ratio - 1) * high)
+        return np.asarray(joint / joint.sum(axis=1, keepdims=True))
 
     def peaks(self, nu: np.ndarray, tau: np.ndarray, count: int) -> np.ndarray:
         """Those of `tau` at which the knapsack has a local maximum, at most `count`, the largest ones."""
@@ -400,6 +392,91 @@ class ConeHistogramRelaxed(_Histogram):
         wall = np.concatenate([[-np.inf], value, [-np.inf]])
         found = np.flatnonzero((value >= wall[:-2]) & (value >= wall[2:]))
         return np.asarray(tau[found[np.argsort(-value[found], kind="stable")[:count]]])
+
+
+@dataclass(frozen=True)
+class ConeHistogram(ConeHistogramRelaxed):
+    """LDP: likelihoods 1 or e^eps, by branch and bound over the sets of high categories.
+
+    phi - nu.r <= sigma says that Q = sum (P s)^2 - Z C <= 0, where v = nu + sigma, Z = sum P s and C = sum v P s. To make
+    category j high adds a_j (p_j (E + 1) - a_j v_j - C - v_j Z) to Q, where a = (E - 1) P, and two of them together take
+    a_i a_j (v_i + v_j) >= 2 u_i u_j away, where u_i = a_i y_i, y_i^2 = v_i; so that no set A of further ones adds more than
+
+        sum over A of (what j adds + u_j^2) - (sum over A of u)^2 <= t^2 + sum max(what j adds + u_j^2 - 2 t u_j, 0),
+
+    for every t, nor more than the sum of what they add where that is positive. (A pair with v_i + v_j < 0 may add that much.)
+    With a large eps two common categories shut each other out, and few sets are left. Where too many are, the relaxation
+    is asked.
+    """
+
+    def price(self, nu: np.ndarray, tol: float) -> Priced:
+        high, slack, excess = self._rounded(*self._knapsack(nu, self._levels())[1:3]), COARSE, np.inf
+        while True:  # the finer, the more sets; a tenth of what is found is fine enough
+            rows = self._posteriors(high)
+            best = float((self.gain(rows) - rows @ nu).max())
+            found, bound = self._search(nu, best + slack, slack)
+            high, excess = np.vstack([high, found]), min(excess, bound)
+            if np.isinf(bound) or slack <= max(tol, best / 10):
+                break
+            slack = max(slack / FINER, tol)
+        if np.isinf(bound) and (relaxed := super().price(nu, tol)).excess < excess:
+            return relaxed
+        rows = self._posteriors(high)
+        kept = np.argsort(rows @ nu - self.gain(rows), kind="stable")[:MOST]
+        return self._answer(rows[kept], nu, excess)
+
+    def _search(self, nu: np.ndarray, sigma: float, slack: float) -> tuple[np.ndarray, float]:
+        """(sets found above `sigma`, a number that no set is above), the latter infinite if the sets are too many.
+
+        A set found above raises `sigma` to `slack` more than what it attains.
+        """
+        p, v, steps, found = self.probabilities, nu + sigma, 0, [np.zeros((0, nu.size), dtype=bool)]
+        a, groups = (self.ratio - 1) * p, self._groups(nu)
+        high, later = np.zeros((1, p.size), dtype=bool), np.concatenate(groups)
+        size, square, cost = np.ones(1), np.array([p @ p]), np.array([p @ v])
+        for group in groups:
+            later, first, count = later[group.size :], int(group[0]), np.arange(group.size + 1)
+            steps += size.size * count.size * (later.size + 1)
+            if steps > EFFORT or size.size * count.size > VERTICES:
+                return np.vstack(found), np.inf
+            high = np.repeat(high, count.size, axis=0)
+            high[:, group] = np.tile(np.arange(group.size) < count[:, None], (size.size, 1))
+            size = np.add.outer(size, a[first] * count).ravel()
+            square = np.add.outer(square, a[first] * p[first] * (self.ratio + 1) * count).ravel()
+            cost = np.add.outer(cost, a[first] * np.append(0.0, np.cumsum(v[group]))).ravel()
+            above = square / size**2 - cost / size
+            if above.max() > 0:
+                found.append(high[above > 0])
+                rise = float(above.max()) + slack
+                v, cost, sigma = v + rise, cost + rise * size, sigma + rise
+            live = np.flatnonzero(self._reach(v, later, size, square, cost) > 0)
+            if not live.size:
+                break
+            high, size, square, cost = high[live], size[live], square[live], cost[live]
+        return np.vstack(found), sigma
+
+    def _reach(
+        self, v: np.ndarray, later: np.ndarray, size: np.ndarray, square: np.ndarray, cost: np.ndarray
+    ) -> np.ndarray:
+        """A number that Q is not above whichever categories of `later` are high too."""
+        p, v = self.probabilities[later], v[later]
+        a = (self.ratio - 1) * p
+        u, adds = a * np.sqrt(np.maximum(v, 0.0)), (self.ratio + 1) * p - a * v
+        odd = np.flatnonzero(v < -v.min(initial=0.0))  # pairs with v_i + v_j < 0: half of what they add to each
+        pairs = np.maximum(-np.add.outer(v[odd], v[odd]), 0.0)
+        adds[odd] += (pairs @ a[odd] - np.diag(pairs) * a[odd]) / 2
+        adds = a * (adds - cost[:, None] - size[:, None] * v)
+        start = square - size * cost
+        reach = start + np.maximum(adds, 0.0).sum(axis=1)
+        live = np.flatnonzero(reach > 0)
+        start, adds, below, above = start[live], adds[live] + u**2, np.zeros(live.size), np.full(live.size, u.sum())
+        for _ in range(HALVINGS):  # convex in t
+            t = (below + above) / 2
+            rest = adds - 2 * t[:, None] * u
+            reach[live] = np.minimum(reach[live], start + t**2 + np.maximum(rest, 0.0).sum(axis=1))
+            rises = t < (rest > 0) @ u
+            below, above = np.where(rises, t, below), np.where(rises, above, t)
+        return reach
 
 
 def box_chord(p: np.ndarray, ratio: float) -> tuple[np.ndarray, float]:
