@@ -259,7 +259,10 @@ def test_floats_that_hope_for_too_much_prove_nothing(monkeypatch):
     monkeypatch.setattr(lip, "_floats", hopeful)
     for _ in range(100):
         weights = rng.integers(rng.choice([1, 30]), 40, size=rng.integers(3, 9)).tolist()
-        prior, ratio = optdp.Prior.of([Fraction(w, sum(weights)) for w in weights]), Fraction(int(rng.integers(12, 90)), 10)
+        prior, ratio = (
+            optdp.Prior.of([Fraction(w, sum(weights)) for w in weights]),
+            Fraction(int(rng.integers(12, 90)), 10),
+        )
         problem = problem_of(prior, optdp.log(ratio), notion="ldp")
         best = optdp.solve_lip(prior, optdp.log(ratio), task="histogram", notion="ldp").certificate.nu
         nu = tuple((np.array(best) + rng.normal(-1, 1, size=len(best)) * 10.0 ** rng.integers(-4, 1)).tolist())
