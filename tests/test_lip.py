@@ -796,3 +796,10 @@ def test_outputs_of_several_categories_are_those_of_one_or_the_other():
     own = [set(mechanism.support(x)) for x in mechanism.categories]
     assert set(mechanism.support(mechanism.categories)) == set().union(*own)
     assert set(mechanism.support(list(mechanism.categories[:2]))) == own[0] | own[1]
+
+
+@pytest.mark.parametrize("eps", [12.0, 16.0, 20.0])
+def test_rounding_errors_of_prices_are_not_multiplied_by_the_ratio(eps):
+    """The bound for sums under LDP was 0 at eps = 20: e^eps times an error of 1e-16 is more than the optimum."""
+    found = optdp.solve_lip(np.random.default_rng(1).dirichlet(np.ones(5)), eps, notion="ldp")
+    assert found.verify() and found.gap <= 1e-6

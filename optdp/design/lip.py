@@ -74,8 +74,8 @@ MOST_ENUMERATED = 14
 #: A histogram over more categories is not improved by linear programs over posteriors if there are many vertices.
 COLUMNS = 300
 
-#: What the price of a set of categories may be off by.
-ROUNDING = 1e-16
+#: What the price of a set of categories may be off by, and the e^eps from which on rounding errors show in proofs for sums.
+ROUNDING, ROUNDED = 1e-16, 1e4
 
 #: Column generation with a relaxed pricing problem gives up after so many rounds that do not bring bound and value closer.
 RELAXED_PATIENCE = 25
@@ -237,6 +237,7 @@ class _Work:
 
     def __init__(self, run: Run, seed: int) -> None:
         privacy: Any = run.problem.privacy
+        self.problem = run.problem
         self.privacy, self.prior, self.task = privacy, run.problem.objective.prior, run.problem.objective.task
         self.notion = "ldp" if isinstance(privacy, LDP) else "lip-lower" if privacy.lower_only else "lip"
         self.eps, self.ratio, self.p = float(privacy.eps), math.exp(float(privacy.eps)), self.prior.probabilities
@@ -376,12 +377,20 @@ class _Work:
         if len(priced.knots) == 0:
             nu = nu + priced.excess
         method: Method = "knots" if self.task.values is not None else "chord" if len(priced.knots) else "vertices"
-        knots = priced.knots * [unit, unit**2]
         found = replace(
             found, posteriors=posteriors, weights=weights, nu=nu * unit**2, objective=found.objective * unit**2,
             bound=found.bound * unit**2,
         )  # fmt: skip
-        return found, _certificate(method, found.nu, knots), solver
+        certificate = _certificate(method, found.nu, priced.knots * [unit, unit**2])
+        if isinstance(pricer, pricing.ConeSum) and self.ratio > ROUNDED:
+            # e^eps times a rounding error is proven away by larger prices, by less than that: the least that suffice.
+            best = certificate.proven(self.problem)
+            for shift in np.ldexp(np.abs(nu).max(), np.arange(-54, -44)):
+                knots = pricer.price(nu + shift, accuracy).knots * [unit, unit**2]
+                other = _certificate(method, (nu + shift) * unit**2, knots)
+                if (proven := other.proven(self.problem)) > best:
+                    best, certificate, found = proven, other, replace(found, nu=(nu + shift) * unit**2)
+        return found, certificate, solver
 
 
 def extreme_posteriors(p: np.ndarray, ratio: float, notion: str) -> np.ndarray:
