@@ -1,5 +1,6 @@
 """Clients: the library's outputs from the same bits, the law by themselves, refusals, repeated answers, and what is collected."""
 
+import codecs
 import datetime
 import functools
 import http.server
@@ -854,6 +855,16 @@ def test_collect_refuses_a_source_of_which_something_is_gone(small, tmp_path, ki
         optdp.collect(small, [source], tmp_path / "out")
     source.write_bytes(whole)
     assert optdp.collect(small, [source], tmp_path / "out").rows == 300
+
+
+@pytest.mark.parametrize("kind", ["jsonl", "csv"])
+def test_collect_reads_a_byte_order_mark(small, tmp_path, kind):
+    """The first record of JSON lines was no record behind one."""
+    source, rows = tmp_path / f"in.{kind}", lines(small, tmp_path, 3)
+    write(source, rows, small)
+    source.write_bytes(codecs.BOM_UTF8 + source.read_bytes())
+    found = optdp.collect(small, [source], tmp_path / "out")
+    assert (found.rows, found.refused) == (3, {})
 
 
 def test_collect_on_dask(small, tmp_path):

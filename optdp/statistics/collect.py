@@ -189,6 +189,7 @@ def _lines(stream: IO[bytes], start: int) -> Iterator[tuple[str | None, int]]:
     """(line, where it ends) from `start` on, without one that has no end; None for one that is too long or no UTF-8."""
     stream.seek(start)
     while line := stream.readline(LINE):
+        code = "utf-8" if start else "utf-8-sig"
         start += len(line)
         if not line.endswith(b"\n"):
             if len(line) < LINE:
@@ -201,7 +202,7 @@ def _lines(stream: IO[bytes], start: int) -> Iterator[tuple[str | None, int]]:
             yield None, start
             continue
         try:
-            yield line.decode("utf-8"), start
+            yield line.decode(code), start
         except UnicodeDecodeError:
             yield None, start
 
