@@ -10,6 +10,7 @@ import json
 import random
 import shutil
 import subprocess
+import sys
 import threading
 import time
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
@@ -865,6 +866,75 @@ def test_collect_reads_a_byte_order_mark(small, tmp_path, kind):
     source.write_bytes(codecs.BOM_UTF8 + source.read_bytes())
     found = optdp.collect(small, [source], tmp_path / "out")
     assert (found.rows, found.refused) == (3, {})
+
+
+def test_collect_lets_no_second_one_into_its_folder(small, tmp_path, monkeypatch):
+    """Of two at a time, each wrote parts over those of the other."""
+    source, plain = tmp_path / "in.jsonl", tables.write_file
+    write(source, lines(small, tmp_path, 100), small)
+    command = [
+        sys.executable,
+        "-m",
+        "optdp",
+        "collect",
+        "--plan",
+        tmp_path / "plan.json",
+        "--out",
+        tmp_path / "out",
+        source,
+    ]
+    small.save(tmp_path / "plan.json")
+    seen = []
+
+    def meanwhile(*arguments):
+        seen.append(subprocess.run(command, capture_output=True, text=True))
+        with pytest.raises(ValueError, match="out is not allowed: another collect is reading into it"):
+            optdp.collect(small, [source], tmp_path / "out")
+        plain(*arguments)
+
+    monkeypatch.setattr(tables, "write_file", meanwhile)
+    assert optdp.collect(small, [source], tmp_path / "out").rows == 100
+    [second] = seen
+    assert second.returncode == 2 and second.stderr.count("\n") == 1
+    assert "out is not allowed: another collect is reading into it; try again" in second.stderr
+    monkeypatch.setattr(tables, "write_file", plain)
+    assert optdp.collect(small, [source], tmp_path / "out").rows == 100
+    assert tables.read_file(tmp_path / "out")["s"].size == 100
+
+
+def test_collect_counts_no_part_twice_and_misses_none(small, tmp_path):
+    """A part that was written before the process was killed is read again, in whatever format."""
+    source, out = tmp_path / "in.jsonl", tmp_path / "out"
+    write(source, lines(small, tmp_path, 100), small)
+    optdp.collect(small, [source], out)
+    [part] = out.glob("part-*")
+    [note] = out.glob("read-*")
+    note.unlink()
+    assert optdp.collect(small, [source], out, parts="parquet").rows == 100
+    assert tables.read_file(out)["s"].size == 100 and not part.exists()
+    for change in (lambda: next(out.glob("part-*")).unlink(), lambda: part.write_text("")):
+        shutil.rmtree(out)
+        optdp.collect(small, [source], out, parts="parquet")
+        change()
+        with pytest.raises(ValueError, match=r"out is not allowed: parts of in\.jsonl are missing or there twice"):
+            optdp.collect(small, [source], out)
+
+
+def test_a_folder_of_another_plan_of_the_same_columns_is_refused(tmp_path):
+    """Its answers were put together with the others, and estimated as if all were made by one plan."""
+    one, two = (optdp.plan({"s": optdp.Flag()}, eps) for eps in (1.0, 2.0))
+    for name, plan in (("one.jsonl", one), ("two.jsonl", two)):
+        write(
+            tmp_path / name, [json.dumps({"s": answer}) for answer in plan.randomize({"s": [True] * 9}, 1)["s"]], plan
+        )
+    optdp.collect(one, [tmp_path / "one.jsonl"], tmp_path / "out")
+    for wrong in (
+        lambda: optdp.collect(two, [tmp_path / "two.jsonl"], tmp_path / "out"),
+        lambda: two.estimate(tmp_path / "out"),
+    ):
+        with pytest.raises(ValueError, match="out is not allowed: it holds the answers to another plan"):
+            wrong()
+    assert one.estimate(tmp_path / "out")["s"].n == 9
 
 
 def test_collect_on_dask(small, tmp_path):

@@ -287,6 +287,8 @@ class Plan(tables.Printed):
         question, as `optdp.estimate` does; `pair("city", "job")` gives the table of two categories; `to_frame()` all numbers.
         """
         _level(level)  # before anything is read
+        if isinstance(private, str | Path):
+            refuse_another(self, Path(private))
         look = partial(_tallied if tables.streamed(private) else _outputs, self)
         parts = list(tables.each(private, look))
         told = parts[0] if len(parts) == 1 else {name: (None, _sum(p[name][1] for p in parts)) for name in self.names}
@@ -451,6 +453,13 @@ class Plan(tables.Printed):
     def load(cls, path: str | Path) -> Plan:
         """Read a plan that `save` wrote. **Raises** OSError or FieldError (a ValueError) in one sentence."""
         return load(path, cls.read, kind="a plan")
+
+
+def refuse_another(plan: Plan, folder: Path) -> None:
+    """**Raises** ValueError for a folder of `optdp.collect` with the answers to another plan, as its notes say."""
+    for note in folder.glob("read-*.json"):
+        if load(note, lambda fields: fields.text("plan", 64)) != plan.digest:
+            raise ValueError(f"{folder.name} is not allowed: it holds the answers to another plan")
 
 
 def truth(unit: tuple[Part, ...]) -> int:
