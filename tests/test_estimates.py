@@ -708,6 +708,14 @@ def test_a_recommended_mechanism_answers_what_was_asked():
     assert "kernel, squared" in {name for name, _ in ranked.refused}
 
 
+def test_the_error_of_an_answer_cannot_be_wished_for():
+    """No number of people changes it: what was wanted was forgotten without a word."""
+    with pytest.raises(ValueError, match="error is not allowed with goal = 'answers'"):
+        optdp.recommend((0, 1), 1.0, "answers", error=0.1)
+    with pytest.raises(ValueError, match="eps = None is not allowed with goal = 'answers': it must be a number"):
+        optdp.recommend((0, 1), None, "answers", n=100)
+
+
 def test_quantiles_are_as_precise_as_recommended():
     """The errors of unbiased estimates of narrow bins were told instead, 5 widths of the domain for noise without bounds."""
     rng, people = np.random.default_rng(0), 2000

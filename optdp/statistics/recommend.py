@@ -163,13 +163,14 @@ def recommend(
     **Arguments:**
 
     - `domain`: of one answer: a pair (lower, upper), an `optdp.Interval` or `Circle`; an `Alphabet` or `OneHot` for categories.
-    - `eps`: the privacy parameter of one answer, in (0, 30]; None: one that gives the wanted `error` with `n` people, the
-      least up to 2 % for the mechanisms but kernels, which may need less (for quantiles: up to the simulation's noise).
+    - `eps`: the privacy parameter of one answer, in (0, 30]; None, but not for "answers": one that gives the wanted `error` with
+      `n` people, the least up to 2 % for the mechanisms but kernels, which may need less (for quantiles: up to the simulation's
+      noise).
     - `goal`: "mean"; "quantile" (`q`, 0.5: the median); "distribution": probabilities of 8 bins; "frequencies": of categories;
       "answers": each answer by itself, in the mean absolute error.
     - `n`: the number of people; None: 1,000, or as many as the wanted `error` needs with the recommended mechanism.
     - `error`: the wanted error: the standard error of a mean, the root mean square error of a quantile, the root mean square
-      standard error of probabilities, the expected loss of an answer.
+      standard error of probabilities. Not for "answers", whose error is the same for any number of people.
     - `prior`: how inputs are distributed: an `optdp.Prior` over points, a pair (points, probabilities), an `optdp.Density`,
       "uniform"; None: the worst case over all populations ("uniform" for quantiles, whose error depends on the density). It
       decides which mechanism is best and what errors to expect, never whether an estimate is right: means stay unbiased.
@@ -186,6 +187,10 @@ def recommend(
     tell = Progress(progress)
     if n is not None:
         n = require.integer("n", n, low=1)
+    if error is not None and goal == "answers":
+        raise ValueError(
+            "error is not allowed with goal = 'answers': the error of an answer is the same for any number of people"
+        )
     if error is not None:
         error = require.real("error", error, low=0.0, open_low=True)
     area: Any = domain if isinstance(domain, Alphabet | OneHot) else as_domain(domain)
@@ -197,7 +202,9 @@ def recommend(
         raise ValueError(f"goal = {goal!r} is not allowed on {area}: use 'distribution' or 'answers'")
     q = require.real("q", q, low=0.0, high=1.0, open_low=True, open_high=True)
     if eps is None:
-        if n is None or error is None or goal == "answers":
+        if goal == "answers":
+            raise ValueError("eps = None is not allowed with goal = 'answers': it must be a number")
+        if n is None or error is None:
             raise ValueError("eps = None is not allowed here: it is computed from both n and error")
         eps = _least_eps(area, goal, n, error, prior, q, tell)
     return _ranked(area, require.exact_epsilon(eps), goal, n, error, prior, q, tell, quick=False)
@@ -231,7 +238,7 @@ def _ranked(
         return next((unit, mechanism) for unit, _, _, mechanism in units if _sent(mechanism, eps))
 
     def people(unit: float, mechanism: Mechanism) -> int | None:
-        if error is None or goal == "answers":
+        if error is None:
             return None
         if goal == "quantile":
             found = unit / math.sqrt(crowd)
@@ -246,7 +253,7 @@ def _ranked(
         if len(_RATED) >= 8:
             _RATED.clear()
         units, refused = _RATED[key] = rated()
-    if n is None and error is not None and goal != "answers":
+    if n is None and error is not None:
         crowd = max(1, people(*recommended()) or CROWD)
         if goal == "quantile":
             units, refused = rated()
