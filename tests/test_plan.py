@@ -981,3 +981,17 @@ def test_estimates_are_drawn_with_their_intervals(split):
     axes = many.plot()
     assert axes.get_ylim() == (-0.6, 299.6)  # 15 rows were empty at each end
     assert axes.get_yticklabels()[0].get_text().count("\n") == 2  # long names left no room for the intervals
+
+
+@pytest.mark.parametrize("ends", [(1e15, 1e15 + 1), (1e15, 1e15 + 4096), (-(2.0**53), 4 - 2.0**53), (2.0**60, 2.0**61)])
+def test_a_range_of_few_floats_is_refused_before_anybody_answers(ends):
+    """No mean came out of [1e15, 1e15 + 4] when all had answered, for its means are rounded by 3 % of the width."""
+    few = (ends[1] - ends[0]) / math.ulp(max(map(abs, ends))) < 2**20
+    for column in (optdp.Number, optdp.Integer):
+        if few:
+            with pytest.raises(ValueError, match=r"schema\['x'\] .* too few for estimates; subtract -?[0-9.e+]+ "):
+                optdp.plan({"x": column(*ends)}, 1.0)
+        else:
+            survey = optdp.plan({"x": column(*ends)}, 1.0)
+            low, high = survey.estimate(survey.randomize({"x": np.full(500, ends[0])}, 1))["x"].interval
+            assert low == ends[0] < high

@@ -67,6 +67,8 @@ CONTENDERS = {
 }
 #: People and columns of a plan.
 MOST = 10**12, 10_000
+#: Floats in the range of a column whose numbers are estimated: with fewer, roundings of means are no longer small beside errors.
+FLOATS = 2**20
 #: Shares of eps are multiples of this part of it.
 GRAIN = 2**20
 #: What an estimate says for a goal.
@@ -884,6 +886,14 @@ def plan(
     goals = {name: require.choice("goal", asked, GOALS) for name, asked in wanted.items()}
     if any(g == "frequencies" for name, g in goals.items() if not isinstance(schema[name], Category)):
         raise ValueError("goal = 'frequencies' is not allowed for numbers: use 'distribution'")
+    for name, column in schema.items():
+        if isinstance(column.domain, Interval) and goals[name] != "answers":
+            ends = column.domain.lower, column.domain.upper
+            if ends[1] - ends[0] < FLOATS * (step := math.ulp(max(map(abs, ends)))):
+                raise ValueError(
+                    f"schema[{name!r}] is not allowed: floats of this size are up to {step:g} apart, and fewer than {FLOATS} are "
+                    f"in {column.domain}, too few for estimates; subtract {ends[0]!r} from the numbers"
+                )
     weight = {name: require.real("weights", (weights or {}).get(name, 1.0), low=0.0, open_low=True) for name in schema}
     heaviest = max(weight.values())  # by which they are divided: sums of the largest floats are none
     tell, made = Progress(progress), dict[Any, tuple[Mechanism, float]]()
