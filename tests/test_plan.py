@@ -542,6 +542,12 @@ def test_saving(split, sampled, tmp_path):
         ("sampled", lambda d: d.update(reported=3), r"add up to more than 3\.0$"),
         ("sampled", lambda d: d["parts"][1].update(eps=3.5), r"add up to more than 3\.0$"),
         ("sampled", lambda d: d.update(reported=4), "reported = 4 is not allowed"),
+        ("split", lambda d: d["parts"][0].update(weight=0), r"plan\.json\.parts\[0\]\.weight = 0 .* must be above 0"),
+        ("split", lambda d: d["parts"][0].update(weight=-1), r"plan\.json\.parts\[0\]\.weight = -1 .* in \[0, inf\]"),
+        ("split", lambda d: d["parts"][0].update(unit=0.0), r"plan\.json\.parts\[0\]\.unit = 0 .* must be above 0"),
+        ("split", lambda d: d["parts"][0].update(unit=0.1), r"\.parts\[0\]\.unit = 0\.1 .* it must be about [1-9]"),
+        ("split", lambda d: d["parts"][1].update(unit=0.1), r"\.parts\[1\]\.unit = 0\.1 .* it must be about [0-9.]+$"),
+        ("split", lambda d: d["compared"][0].update(strategy="proven"), r"compared\[0\]\.strategy = 'proven' is not"),
     ],
 )  # fmt: skip
 def test_files_that_spend_more_than_they_say_or_do_not_fit_together(kind, change, said, request, tmp_path, monkeypatch):

@@ -25,6 +25,7 @@ import hashlib
 import json
 import math
 import operator
+import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
@@ -65,6 +66,8 @@ CONTENDERS = {
     "distribution": ("piecewise, abs", "piecewise, abs, linear placement", "moved SW"),
     "answers": ("piecewise, abs", "kernel, abs"),
 }
+#: What strategies are called.
+STRATEGY = re.compile("split|split evenly|all|sample [0-9]+ of [0-9]+|joint [0-9]+, [0-9]+ of [0-9]+")
 #: People and columns of a plan.
 MOST = 10**12, 10_000
 #: Floats in the range of a column whose numbers are estimated: with fewer, roundings of means are no longer small beside errors.
@@ -388,6 +391,9 @@ class Plan(tables.Printed):
         for i, entry in enumerate(fields.entries("compared", 0, 100)):
             row = Fields(entry, f"{fields.where}.compared[{i}]")
             compared.append((row.text("strategy", 100), row.real("error", 0.0)))
+            if not STRATEGY.fullmatch(compared[-1][0]):
+                must = "it must be one, such as 'split' or 'sample 1 of 3'"
+                raise FieldError(f"{row.where}.strategy = {compared[-1][0]!r} is not allowed: {must}")
             row.done()
         made = cls(
             parts,
@@ -415,6 +421,14 @@ class Plan(tables.Printed):
                 raise FieldError(f"{own}.goal = {part.goal!r} is not allowed: it must be {must}")
             if part.mechanism.domain != part.column.domain or _labels(part.mechanism) != _labels(part.column):
                 raise FieldError(f"{own}.mechanism is not allowed: its inputs must be those of column {part.name!r}")
+            for name in ("unit", "weight"):
+                if not getattr(part, name):
+                    raise FieldError(f"{own}.{name} = 0 is not allowed: it must be above 0")
+            known = _unit(part)
+            if known is not None and not math.isclose(part.unit, known, rel_tol=RTOL):
+                raise FieldError(
+                    f"{own}.unit = {part.unit:g} is not allowed: of this mechanism it must be about {known:.6g}"
+                )
         told = [(where, self.eps), *((f"{where}.parts[{i}]", part.eps) for i, part in enumerate(self.parts))]
         for place, eps in told:
             try:
@@ -962,6 +976,16 @@ def _share(total: Number, fraction: Fraction) -> Number:
         return total
     below = Fraction(math.nextafter(float(total), 0.0)) * (1 - Fraction(1, 2**50))
     return fraction * (below if isinstance(total, Log) else Fraction(total))
+
+
+def _unit(part: Part) -> float | None:
+    """The `unit` of a part, from its mechanism; None where that takes long, as of quantiles and distributions."""
+    mechanism = part.mechanism
+    if isinstance(mechanism, FrequencyOracle):
+        return math.sqrt(float(mechanism.exact_value) / mechanism.domain.d)
+    if part.goal == "mean" and mechanism.check_unbiased().passed:
+        return math.sqrt(mechanism.worst_case_loss("squared"))
+    return mechanism.worst_case_loss("abs") if part.goal == "answers" else None
 
 
 def _mechanism(column: Column, goal: str, eps: Number, people: int) -> tuple[Mechanism, float]:
