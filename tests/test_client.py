@@ -707,6 +707,9 @@ def test_folders_that_are_none_are_told_in_one_sentence(tmp_path):
     for write in (plan.save, ledger.save):
         with pytest.raises(FileNotFoundError, match="cannot be written: there is no folder"):
             write(tmp_path / "none" / "x.json")
+        for below in (there / "x.json", there / "none" / "x.json"):
+            with pytest.raises(NotADirectoryError, match=r"x\.json cannot be written: what is above it is a file"):
+                write(below)
 
 
 def test_ledger_files_are_checked(tmp_path):
