@@ -989,6 +989,22 @@ def test_estimates_are_drawn_with_their_intervals(split):
     assert axes.get_yticklabels()[0].get_text().count("\n") == 2  # long names left no room for the intervals
 
 
+@pytest.mark.parametrize("eps", [0.01, 1e-4])
+def test_distributions_are_planned_at_every_eps(eps):
+    """One mechanism that tells no bins apart there refused the plan, and with it every table of a hundred columns."""
+    found = optdp.plan({"a": optdp.Number(0, 1)}, eps, "distribution").parts[0]
+    ranked = optdp.recommend((0, 1), eps, "distribution", prior="uniform")
+    assert "piecewise, abs" in dict(ranked.refused)
+    assert found.unit == pytest.approx(ranked.best.unit, rel=0.01)
+    for goal in ("distribution", "quantile"):
+        with pytest.raises(
+            ValueError, match=f"eps = {eps / 1e4:g} is not allowed for goal = '{goal}': the outputs of no mech"
+        ):
+            optdp.plan({"a": optdp.Number(0, 1)}, eps / 1e4, goal)
+        with pytest.raises(ValueError, match="the outputs of no mechanism tell enough"):
+            optdp.plan({"a": optdp.Number(0, 1)}, 1e-300, goal)
+
+
 @pytest.mark.parametrize("ends", [(1e15, 1e15 + 1), (1e15, 1e15 + 4096), (-(2.0**53), 4 - 2.0**53), (2.0**60, 2.0**61)])
 def test_a_range_of_few_floats_is_refused_before_anybody_answers(ends):
     """No mean came out of [1e15, 1e15 + 4] when all had answered, for its means are rounded by 3 % of the width."""

@@ -27,6 +27,7 @@ import math
 import operator
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import lru_cache, partial, reduce
@@ -1009,6 +1010,13 @@ def _makers(domain: Any, eps: Number, goal: str) -> list[tuple[str, Callable[[],
 def _best(goal: str, eps: Number, people: int) -> tuple[str, float]:
     """(name, unit error) of the best mechanism on [0, 1]: on other intervals the same one is, in their units."""
     unit, population = Interval(0, 1), "uniform" if goal == "distribution" else None
-    errors = [(unit_error(make(), goal, unit, population, n=people), name) for name, make in _makers(unit, eps, goal)]
+    errors = []
+    for name, make in _makers(unit, eps, goal):
+        with suppress(NotIdentified):
+            errors.append((unit_error(make(), goal, unit, population, n=people), name))
+    if not errors:
+        raise ValueError(
+            f"eps = {rounded_up(eps)} is not allowed for goal = {goal!r}: the outputs of no mechanism tell enough"
+        )
     error, name = min(errors)
     return name, error
