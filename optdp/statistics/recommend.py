@@ -54,6 +54,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
 GOALS = ("mean", "quantile", "distribution", "frequencies", "answers")
+#: The most people.
+PEOPLE = 10**12
 #: Bins in which distributions are compared, and steps of the search for the worst population.
 BINS, STEPS = 8, 300
 #: Equal parts of a domain in which a population is spread evenly where the error of a quantile is simulated; the most people for
@@ -81,8 +83,8 @@ class Choice:
       simulated surveys (of a million people where there are more, and then as it falls like 1/sqrt(n)), root mean square standard
       error of probabilities, the expected loss of an answer; `unit`: times the square root of n (for answers: the same).
     - `ratio`: to the smallest error of the table.
-    - `people`: how many are needed for the wanted error, if one was given; of a quantile for the recommended mechanism alone, and
-      None where a million are too few.
+    - `people`: how many are needed for the wanted error, if one was given, None where 10^12 are too few; of a quantile for the
+      recommended mechanism alone, and None where a million are too few.
     - `exact`: whether what is sent is proven to be private (False: in real arithmetic only).
     """
 
@@ -186,7 +188,7 @@ def recommend(
     require.choice("goal", goal, GOALS)
     tell = Progress(progress)
     if n is not None:
-        n = require.integer("n", n, low=1)
+        n = require.integer("n", n, low=1, high=PEOPLE)
     if error is not None and goal == "answers":
         raise ValueError(
             "error is not allowed with goal = 'answers': the error of an answer is the same for any number of people"
@@ -243,7 +245,7 @@ def _ranked(
         if goal == "quantile":
             found = unit / math.sqrt(crowd)
             return _needed(mechanism, population, q, error, crowd, found) if mechanism is recommended()[1] else None
-        return math.ceil((unit / error) ** 2)
+        return math.ceil((unit / error) ** 2) if unit / error <= math.sqrt(PEOPLE) else None
 
     if population is not None:
         units, refused = rated()
@@ -254,7 +256,10 @@ def _ranked(
             _RATED.clear()
         units, refused = _RATED[key] = rated()
     if n is None and error is not None:
-        crowd = max(1, people(*recommended()) or CROWD)
+        needed = people(*recommended())
+        if needed is None and goal != "quantile":
+            raise ValueError(f"error = {error!r} is not allowed: more than 10^12 people would be needed")
+        crowd = max(1, needed or CROWD)
         if goal == "quantile":
             units, refused = rated()
     root = 1.0 if squared == 1.0 else math.sqrt(crowd)
