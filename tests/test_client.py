@@ -861,6 +861,18 @@ def test_collect_refuses_a_source_of_which_something_is_gone(small, tmp_path, ki
     assert optdp.collect(small, [source], tmp_path / "out").rows == 300
 
 
+def test_collect_refuses_a_parquet_file_of_which_rows_are_gone(small, tmp_path):
+    """Its first row group was the same, and nothing was said of the others."""
+    source, rows = tmp_path / "in.parquet", lines(small, tmp_path, 300)
+    write(source, rows, small)
+    assert optdp.collect(small, [source], tmp_path / "out").rows == 300
+    head = source.read_bytes()[:HEAD]
+    write(source, rows[:200], small)
+    assert source.read_bytes()[:HEAD] == head
+    with pytest.raises(ValueError, match=r"in\.parquet is not allowed: .* read before, or shorter"):
+        optdp.collect(small, [source], tmp_path / "out")
+
+
 @pytest.mark.parametrize("kind", ["jsonl", "csv"])
 def test_collect_reads_a_byte_order_mark(small, tmp_path, kind):
     """The first record of JSON lines was no record behind one."""

@@ -179,9 +179,7 @@ def _read_on(plan: Plan, source: Path, folder: Path, parts: str) -> _Note:
     _same_parts(folder, f"part-{name}-", note)
     least = note.head if source.suffix.lower() == ".parquet" else note.position  # of what was read, nothing is gone
     if source.stat().st_size < least or _head(source, note.head) != (note.digest or _head(source, 0)):
-        raise ValueError(
-            f"{source.name} is not allowed: it is another file than the one that was read before, or shorter"
-        )
+        raise _another(source)
     judge, refused = _Judge(plan), Counter(note.refused or {})
     reader = {".csv": _csv, ".parquet": _parquet}.get(source.suffix.lower(), _jsonl)
     for records, position, waiting in reader(source, note.position):
@@ -209,6 +207,10 @@ def _same_parts(folder: Path, start: str, note: _Note) -> None:
             f"{folder.name} is not allowed: parts of {Path(note.source).name} are missing or there twice; collect again into a "
             "new folder"
         )
+
+
+def _another(source: Path) -> ValueError:
+    return ValueError(f"{source.name} is not allowed: it is another file than the one that was read before, or shorter")
 
 
 def _head(source: Path, size: int) -> str:
@@ -308,6 +310,8 @@ def _rows(stream: IO[bytes], header: list[str], start: int) -> Iterator[tuple[di
 
 def _parquet(source: Path, start: int) -> Iterator[Any]:
     with tables.parquet_file(source) as file:
+        if file.metadata.num_rows < start:
+            raise _another(source)
         rows = 0
         for group in range(file.num_row_groups):
             size = file.metadata.row_group(group).num_rows
