@@ -34,8 +34,8 @@ def replacing(path: str | Path, mode: str = "w", **open_options: Any) -> Iterato
     **Arguments:** `path`: a file, or "-" for standard output; `mode`: "w" for text (UTF-8), "wb" for bytes; `open_options`: of
     `open`.
 
-    **Raises** OSError if it cannot be written: FileNotFoundError if there is no such folder; ValueError if another output of the
-    same `together` is the same file.
+    **Raises** OSError if it cannot be written: FileNotFoundError or NotADirectoryError if there is no such folder; ValueError if
+    another output of the same `together` is the same file.
     """
     with together() as outputs, outputs.open(path, mode, **open_options) as stream:
         yield stream
@@ -214,6 +214,8 @@ def _place(path: str | Path) -> tuple[Path, int | None, bool]:
         if not target.parent.is_dir():
             raise FileNotFoundError(f"{path} cannot be written: there is no folder {Path(path).parent}") from None
         return target, None, True
+    except NotADirectoryError:
+        raise NotADirectoryError(f"{path} cannot be written: what is above it is a file, and no folder") from None
     if stat.S_ISREG(mode):
         if not os.access(target, os.W_OK):
             raise PermissionError(f"{path} cannot be written: it is read-only")

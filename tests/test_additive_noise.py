@@ -7,6 +7,7 @@ import math
 import pickle
 import warnings
 from dataclasses import replace
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -379,3 +380,16 @@ def test_the_discrete_gaussian_has_its_delta_however_little(eps, delta, shift):
         line, ratio = [*weights[:0:-1], *weights], arb(eps).exp()
         lost = sum(((p - ratio * q).max(arb(0)) for p, q in zip(line, line[shift:], strict=False)), arb(0)) / sum(line)
         assert (1 - 1e-8) * delta < lost < delta
+
+
+@pytest.mark.parametrize("delta", [0.05, 1e-9, 1e-300])
+def test_uniform_noise_has_its_loss_at_every_delta(delta):
+    """At 1e-300 it was told to be infinite, with a warning of numpy."""
+    noise, exact = UniformNoise(1.0, delta, 1.5), 1.5 / Fraction(delta) / 2
+    for q in (1, 2, 0.5):
+        told, digits = noise.noise_loss(optdp.Power(q)), q * math.log10(exact) - math.log10(q + 1)
+        assert math.log10(told) == pytest.approx(digits, rel=1e-12) if digits < 308 else told == math.inf
+    rows = optdp.compare(
+        optdp.Problem(optdp.ApproxDP(1.0, delta), optdp.Line(), "abs", optdp.Additive()), rtol=0.1
+    ).rows
+    assert {row["mechanism"]: row["value"] for row in rows}["uniform noise"] == pytest.approx(0.25 / delta)

@@ -28,7 +28,9 @@ from optdp.design.additive_graded import Mesh, Relaxation
 from optdp.exact import enclosures
 from optdp.exact.pairs import Pair
 from optdp.mechanisms.additive import AdditiveMechanism, largest_around
+from optdp.mechanisms.gaussian import LatticeGaussian
 from optdp.problem.privacy import Privacy, mu_between
+from optdp.solvers import Highs
 
 NOTIONS = [
     optdp.Profile([(2.0, 1e-6), ("1/2", 0.01)]), optdp.GDP(1.0, 2.0), optdp.GDP("3/2"), optdp.RDP(2, "1/3"),
@@ -990,3 +992,11 @@ def test_concave_losses_under_a_large_mu():
     """Half of the noise is within a small part of the sensitivity, where a concave loss is steep: meshes for both sides."""
     found = optdp.solve_additive(optdp.GDP(3.0), loss=optdp.Power(0.5), rtol=0.05, time_limit=60)
     assert found.gap <= 0.05 and found.verify()  # 0.62 after a minute
+
+
+def test_where_the_gaussian_answers_no_solver_is_named():
+    """The program was said to be solved by HiGHS, which was never asked."""
+    problem = optdp.Problem(optdp.GDP(0.5), optdp.Line(), "squared", optdp.Additive())
+    found = optdp.solve(problem, solver=Highs(method="ipm"))
+    assert isinstance(found.mechanism, LatticeGaussian) and found.program.solver == "closed form, no solver"
+    assert optdp.solve(problem, n=4, solver=Highs(method="ipm")).program.solver.startswith("HiGHS ipm")

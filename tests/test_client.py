@@ -1,5 +1,6 @@
 """Clients: the library's outputs from the same bits, the law by themselves, refusals, repeated answers, and what is collected."""
 
+import codecs
 import datetime
 import functools
 import http.server
@@ -9,6 +10,7 @@ import json
 import random
 import shutil
 import subprocess
+import sys
 import threading
 import time
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
@@ -705,6 +707,9 @@ def test_folders_that_are_none_are_told_in_one_sentence(tmp_path):
     for write in (plan.save, ledger.save):
         with pytest.raises(FileNotFoundError, match="cannot be written: there is no folder"):
             write(tmp_path / "none" / "x.json")
+        for below in (there / "x.json", there / "none" / "x.json"):
+            with pytest.raises(NotADirectoryError, match=r"x\.json cannot be written: what is above it is a file"):
+                write(below)
 
 
 def test_ledger_files_are_checked(tmp_path):
@@ -854,6 +859,97 @@ def test_collect_refuses_a_source_of_which_something_is_gone(small, tmp_path, ki
         optdp.collect(small, [source], tmp_path / "out")
     source.write_bytes(whole)
     assert optdp.collect(small, [source], tmp_path / "out").rows == 300
+
+
+def test_collect_refuses_a_parquet_file_of_which_rows_are_gone(small, tmp_path):
+    """Its first row group was the same, and nothing was said of the others."""
+    source, rows = tmp_path / "in.parquet", lines(small, tmp_path, 300)
+    write(source, rows, small)
+    assert optdp.collect(small, [source], tmp_path / "out").rows == 300
+    head = source.read_bytes()[:HEAD]
+    write(source, rows[:200], small)
+    assert source.read_bytes()[:HEAD] == head
+    with pytest.raises(ValueError, match=r"in\.parquet is not allowed: .* read before, or shorter"):
+        optdp.collect(small, [source], tmp_path / "out")
+
+
+@pytest.mark.parametrize("kind", ["jsonl", "csv"])
+def test_collect_reads_a_byte_order_mark(small, tmp_path, kind):
+    """The first record of JSON lines was no record behind one."""
+    source, rows = tmp_path / f"in.{kind}", lines(small, tmp_path, 3)
+    write(source, rows, small)
+    source.write_bytes(codecs.BOM_UTF8 + source.read_bytes())
+    found = optdp.collect(small, [source], tmp_path / "out")
+    assert (found.rows, found.refused) == (3, {})
+
+
+def test_collect_lets_no_second_one_into_its_folder(small, tmp_path, monkeypatch):
+    """Of two at a time, each wrote parts over those of the other."""
+    source, plain = tmp_path / "in.jsonl", tables.write_file
+    write(source, lines(small, tmp_path, 100), small)
+    command = [
+        sys.executable,
+        "-m",
+        "optdp",
+        "collect",
+        "--plan",
+        tmp_path / "plan.json",
+        "--out",
+        tmp_path / "out",
+        source,
+    ]
+    small.save(tmp_path / "plan.json")
+    seen = []
+
+    def meanwhile(*arguments):
+        seen.append(subprocess.run(command, capture_output=True, text=True))
+        with pytest.raises(ValueError, match="out is not allowed: another collect is reading into it"):
+            optdp.collect(small, [source], tmp_path / "out")
+        plain(*arguments)
+
+    monkeypatch.setattr(tables, "write_file", meanwhile)
+    assert optdp.collect(small, [source], tmp_path / "out").rows == 100
+    [second] = seen
+    assert second.returncode == 2 and second.stderr.count("\n") == 1
+    assert "out is not allowed: another collect is reading into it; try again" in second.stderr
+    monkeypatch.setattr(tables, "write_file", plain)
+    assert optdp.collect(small, [source], tmp_path / "out").rows == 100
+    assert tables.read_file(tmp_path / "out")["s"].size == 100
+
+
+def test_collect_counts_no_part_twice_and_misses_none(small, tmp_path):
+    """A part that was written before the process was killed is read again, in whatever format."""
+    source, out = tmp_path / "in.jsonl", tmp_path / "out"
+    write(source, lines(small, tmp_path, 100), small)
+    optdp.collect(small, [source], out)
+    [part] = out.glob("part-*")
+    [note] = out.glob("read-*")
+    note.unlink()
+    assert optdp.collect(small, [source], out, parts="parquet").rows == 100
+    assert tables.read_file(out)["s"].size == 100 and not part.exists()
+    for change in (lambda: next(out.glob("part-*")).unlink(), lambda: part.write_text("")):
+        shutil.rmtree(out)
+        optdp.collect(small, [source], out, parts="parquet")
+        change()
+        with pytest.raises(ValueError, match=r"out is not allowed: parts of in\.jsonl are missing or there twice"):
+            optdp.collect(small, [source], out)
+
+
+def test_a_folder_of_another_plan_of_the_same_columns_is_refused(tmp_path):
+    """Its answers were put together with the others, and estimated as if all were made by one plan."""
+    one, two = (optdp.plan({"s": optdp.Flag()}, eps) for eps in (1.0, 2.0))
+    for name, plan in (("one.jsonl", one), ("two.jsonl", two)):
+        write(
+            tmp_path / name, [json.dumps({"s": answer}) for answer in plan.randomize({"s": [True] * 9}, 1)["s"]], plan
+        )
+    optdp.collect(one, [tmp_path / "one.jsonl"], tmp_path / "out")
+    for wrong in (
+        lambda: optdp.collect(two, [tmp_path / "two.jsonl"], tmp_path / "out"),
+        lambda: two.estimate(tmp_path / "out"),
+    ):
+        with pytest.raises(ValueError, match="out is not allowed: it holds the answers to another plan"):
+            wrong()
+    assert one.estimate(tmp_path / "out")["s"].n == 9
 
 
 def test_collect_on_dask(small, tmp_path):

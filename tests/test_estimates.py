@@ -708,6 +708,28 @@ def test_a_recommended_mechanism_answers_what_was_asked():
     assert "kernel, squared" in {name for name, _ in ranked.refused}
 
 
+def test_the_error_of_an_answer_cannot_be_wished_for():
+    """No number of people changes it: what was wanted was forgotten without a word."""
+    with pytest.raises(ValueError, match="error is not allowed with goal = 'answers'"):
+        optdp.recommend((0, 1), 1.0, "answers", error=0.1)
+    with pytest.raises(ValueError, match="eps = None is not allowed with goal = 'answers': it must be a number"):
+        optdp.recommend((0, 1), None, "answers", n=100)
+
+
+def test_more_people_than_there_can_be_are_not_recommended():
+    """There was an OverflowError."""
+    area = optdp.OneHot(10)
+    for error in (1e-300, 1e-7, 5e-324):
+        with pytest.raises(
+            ValueError, match=f"error = {error!r} is not allowed: more than 10\\^12 people would be needed"
+        ):
+            optdp.recommend(area, 1.0, "frequencies", error=error)
+        assert optdp.recommend(area, 1.0, "frequencies", n=1000, error=error).best.people is None
+    with pytest.raises(ValueError, match=r"n must be an integer >= 1 and <= 1000000000000"):
+        optdp.recommend(area, 1.0, "frequencies", n=10**400)
+    assert optdp.recommend(area, 1.0, "frequencies", error=1e-5).best.people > 10**9
+
+
 def test_quantiles_are_as_precise_as_recommended():
     """The errors of unbiased estimates of narrow bins were told instead, 5 widths of the domain for noise without bounds."""
     rng, people = np.random.default_rng(0), 2000

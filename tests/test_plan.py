@@ -542,6 +542,12 @@ def test_saving(split, sampled, tmp_path):
         ("sampled", lambda d: d.update(reported=3), r"add up to more than 3\.0$"),
         ("sampled", lambda d: d["parts"][1].update(eps=3.5), r"add up to more than 3\.0$"),
         ("sampled", lambda d: d.update(reported=4), "reported = 4 is not allowed"),
+        ("split", lambda d: d["parts"][0].update(weight=0), r"plan\.json\.parts\[0\]\.weight = 0 .* must be above 0"),
+        ("split", lambda d: d["parts"][0].update(weight=-1), r"plan\.json\.parts\[0\]\.weight = -1 .* in \[0, inf\]"),
+        ("split", lambda d: d["parts"][0].update(unit=0.0), r"plan\.json\.parts\[0\]\.unit = 0 .* must be above 0"),
+        ("split", lambda d: d["parts"][0].update(unit=0.1), r"\.parts\[0\]\.unit = 0\.1 .* it must be about [1-9]"),
+        ("split", lambda d: d["parts"][1].update(unit=0.1), r"\.parts\[1\]\.unit = 0\.1 .* it must be about [0-9.]+$"),
+        ("split", lambda d: d["compared"][0].update(strategy="proven"), r"compared\[0\]\.strategy = 'proven' is not"),
     ],
 )  # fmt: skip
 def test_files_that_spend_more_than_they_say_or_do_not_fit_together(kind, change, said, request, tmp_path, monkeypatch):
@@ -981,3 +987,33 @@ def test_estimates_are_drawn_with_their_intervals(split):
     axes = many.plot()
     assert axes.get_ylim() == (-0.6, 299.6)  # 15 rows were empty at each end
     assert axes.get_yticklabels()[0].get_text().count("\n") == 2  # long names left no room for the intervals
+
+
+@pytest.mark.parametrize("eps", [0.01, 1e-4])
+def test_distributions_are_planned_at_every_eps(eps):
+    """One mechanism that tells no bins apart there refused the plan, and with it every table of a hundred columns."""
+    found = optdp.plan({"a": optdp.Number(0, 1)}, eps, "distribution").parts[0]
+    ranked = optdp.recommend((0, 1), eps, "distribution", prior="uniform")
+    assert "piecewise, abs" in dict(ranked.refused)
+    assert found.unit == pytest.approx(ranked.best.unit, rel=0.01)
+    for goal in ("distribution", "quantile"):
+        with pytest.raises(
+            ValueError, match=f"eps = {eps / 1e4:g} is not allowed for goal = '{goal}': the outputs of no mech"
+        ):
+            optdp.plan({"a": optdp.Number(0, 1)}, eps / 1e4, goal)
+        with pytest.raises(ValueError, match="the outputs of no mechanism tell enough"):
+            optdp.plan({"a": optdp.Number(0, 1)}, 1e-300, goal)
+
+
+@pytest.mark.parametrize("ends", [(1e15, 1e15 + 1), (1e15, 1e15 + 4096), (-(2.0**53), 4 - 2.0**53), (2.0**60, 2.0**61)])
+def test_a_range_of_few_floats_is_refused_before_anybody_answers(ends):
+    """No mean came out of [1e15, 1e15 + 4] when all had answered, for its means are rounded by 3 % of the width."""
+    few = (ends[1] - ends[0]) / math.ulp(max(map(abs, ends))) < 2**20
+    for column in (optdp.Number, optdp.Integer):
+        if few:
+            with pytest.raises(ValueError, match=r"schema\['x'\] .* too few for estimates; subtract -?[0-9.e+]+ "):
+                optdp.plan({"x": column(*ends)}, 1.0)
+        else:
+            survey = optdp.plan({"x": column(*ends)}, 1.0)
+            low, high = survey.estimate(survey.randomize({"x": np.full(500, ends[0])}, 1))["x"].interval
+            assert low == ends[0] < high

@@ -496,3 +496,17 @@ def test_guarantees_are_the_smallest(eps):
     assert enclosures.at_most(own.eps, mechanism.privacy()) is True and mechanism.privacy() == pytest.approx(
         float(eps), rel=1e-9
     )
+
+
+@pytest.mark.parametrize("points", [[0, 2**53 + 1], [2**53 + 1, 2**53 + 3], np.array([0, 2**63 - 1])])
+def test_points_of_a_prior_that_are_no_floats_are_refused(points):
+    """They were rounded, and what was solved was another problem."""
+    area = optdp.Interval(0, 2.0**64)
+    for make in (
+        lambda: optdp.Average("abs", (points, [0.5, 0.5])),
+        lambda: optdp.Average("abs", optdp.Prior.of([0.5, 0.5], points)).on(area),
+    ):
+        with pytest.raises(ValueError, match=r"prior points are not allowed: integers beyond 2\^53 must be floats"):
+            make()
+    kept = optdp.Average("abs", ([0, 2**53 + 2], [0.5, 0.5])).on(area)
+    assert kept.prior.categories == (0.0, 2.0**53 + 2)

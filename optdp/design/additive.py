@@ -826,7 +826,8 @@ def solve_additive(
     - `time_limit`: seconds; the best bracket found so far is returned.
     - `method`: "simplex" (HiGHS, warm-started), "ipm" (HiGHS), "structured" (`optdp.solvers.hockeystick`, for many rows) or
       "auto"; `every_shift`: all rows from the start (the plain program, for comparison).
-    - `solver`: an `optdp.solvers.LinearSolver` in place of these; `progress`: see `optdp.solve`.
+    - `solver`: an `optdp.solvers.LinearSolver` in place of these; where a closed form answers none is asked, as
+      `solution.program.solver` then says. `progress`: see `optdp.solve`.
 
     - `releases`: (eps, delta) is the total budget of so many releases, each with noise of its own from the returned mechanism;
       `accounting`: "basic", "gaussian", "numerical" or "best" (`optdp.design.additive_releases`). The solution's problem is that

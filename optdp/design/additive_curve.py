@@ -911,7 +911,7 @@ def _on_lattices(run: Run, rtol: float, n: int | None, gaussian: bool) -> Soluti
             "limit; raise the privacy parameters, the time limit, or scale the data to a smaller sensitivity"
         )
     found_by = f"powers of tests at all shifts under the curve of {privacy.adjective}"
-    told = Program("tail probabilities on a lattice", found_by, task.solver.name, run.seconds, run.rtol)
+    told = Program("none", "none", "closed form, no solver", run.seconds, run.rtol)
     if isinstance(whole.program, Program):
         told = whole.program
     elif best is not None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from numbers import Integral
 from typing import Annotated, Any
 
 import numpy as np
@@ -169,7 +170,7 @@ class Average(_OfLoss):
         if isinstance(self.prior, Prior):
             domain.check(list(self.prior.categories), "prior points")
             if hasattr(domain, "exact_reach"):  # points of an interval or a circle, and named as such
-                points = tuple(float(point) for point in self.prior.categories)
+                points = tuple(_points(self.prior.categories))
                 return super(Average, replace(self, prior=replace(self.prior, categories=points))).on(domain)
         return super().on(domain)
 
@@ -178,12 +179,20 @@ class Average(_OfLoss):
         return average + rf",\; dP/dx = {self.prior.latex()}" if isinstance(self.prior, Density) else average
 
 
+def _points(given: Any) -> list[float]:
+    """Points as floats. **Raises** ValueError for an integer that none is."""
+    found: list[float] = require.reals(given, "prior points").tolist()
+    if any(isinstance(point, Integral) and int(point) != float(point) for point in given):
+        raise ValueError("prior points are not allowed: integers beyond 2^53 must be floats, as 2.0**53 is")
+    return found
+
+
 def _as_prior(prior: Any) -> Prior:
     """(points, probabilities), or whatever `Prior.of` reads."""
     if isinstance(prior, tuple | list | np.ndarray) and len(prior) == 2 and np.ndim(prior[0]) == 1:
         if np.shape(prior[0]) != np.shape(prior[1]):
             raise TypeError("prior is not allowed: it must be a pair (points, probabilities) of equally long lists")
-        points = [float(point) for point in prior[0]]
+        points = _points(prior[0])
         if len(set(points)) < len(points):
             raise ValueError(
                 "prior is not allowed: its points must be distinct (add up the probabilities of equal ones)"

@@ -10,9 +10,11 @@ import csv
 import hashlib
 import io
 import json
+import sqlite3
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Executor
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -31,7 +33,7 @@ from optdp.mechanisms.kernel import KernelMechanism
 from optdp.mechanisms.piecewise import PiecewiseMechanism
 from optdp.statistics import tables
 from optdp.statistics.client import STAMP
-from optdp.statistics.plan import UNREAD, Part, Plan, as_column, as_outputs, reader
+from optdp.statistics.plan import UNREAD, Part, Plan, as_column, as_outputs, reader, refuse_another
 
 KINDS = (".jsonl", ".ndjson", ".csv", ".parquet")
 #: Records at a time, their bytes, and the longest line.
@@ -114,12 +116,34 @@ def collect(
             f"{folder} is not allowed: it must be a folder, and it or one above it is a file"
         ) from None
     read = partial(_read_on, plan, folder=target, parts=parts)
-    notes = sweep(read, found, executor=executor, progress=progress, label="collecting")
+    with _alone(target):
+        refuse_another(plan, target)
+        notes = sweep(read, found, executor=executor, progress=progress, label="collecting")
     refused: Counter[str] = Counter()
     for note in notes:
         refused.update(note.refused)
     waiting = tuple(Path(note.source).name for note in notes if note.waiting)
     return Collected(sum(note.rows for note in notes), dict(refused), waiting, target)
+
+
+@contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    """No other `collect` reads into the folder: of two, each would write parts over those of the other, or beside them.
+
+    A database that stays empty is a lock on every system, and lets go however a process ends.
+    """
+    path = folder / "lock"
+    path.touch()  # what forbids it is an error that names the file
+    with closing(sqlite3.connect(path, timeout=0.0, isolation_level=None)) as lock:
+        try:
+            lock.execute("BEGIN EXCLUSIVE")
+        except sqlite3.DatabaseError as error:
+            if error.sqlite_errorcode != sqlite3.SQLITE_BUSY:
+                raise OSError(f"{path} cannot be locked: {error}") from None
+            raise ValueError(
+                f"{folder.name} is not allowed: another collect is reading into it; try again when that has ended"
+            ) from None
+        yield
 
 
 @dataclass
@@ -150,15 +174,12 @@ class _Note:
 def _read_on(plan: Plan, source: Path, folder: Path, parts: str) -> _Note:
     """Read what is new in a source, part by part."""
     name = hashlib.sha256(str(source).encode()).hexdigest()[:16]
-    path, digest = folder / f"read-{name}.json", plan.digest
-    note = load(path, _Note.read) if path.exists() else _Note(digest, str(source))
-    if note.plan != digest:
-        raise ValueError(f"{folder.name} is not allowed: it holds the answers to another plan")
+    path = folder / f"read-{name}.json"
+    note = load(path, _Note.read) if path.exists() else _Note(plan.digest, str(source))
+    _same_parts(folder, f"part-{name}-", note)
     least = note.head if source.suffix.lower() == ".parquet" else note.position  # of what was read, nothing is gone
     if source.stat().st_size < least or _head(source, note.head) != (note.digest or _head(source, 0)):
-        raise ValueError(
-            f"{source.name} is not allowed: it is another file than the one that was read before, or shorter"
-        )
+        raise _another(source)
     judge, refused = _Judge(plan), Counter(note.refused or {})
     reader = {".csv": _csv, ".parquet": _parquet}.get(source.suffix.lower(), _jsonl)
     for records, position, waiting in reader(source, note.position):
@@ -175,6 +196,23 @@ def _read_on(plan: Plan, source: Path, folder: Path, parts: str) -> _Note:
     return note
 
 
+def _same_parts(folder: Path, start: str, note: _Note) -> None:
+    """**Raises** ValueError unless there are the parts that the note knows; one that a run could not note any more is removed."""
+    found = {part: part.stem.removeprefix(start) for part in folder.glob(f"{start}*")}
+    for part in [part for part, number in found.items() if number == f"{note.parts:06d}"]:
+        part.unlink()
+        del found[part]
+    if sorted(found.values()) != sorted(f"{number:06d}" for number in range(note.parts)):
+        raise ValueError(
+            f"{folder.name} is not allowed: parts of {Path(note.source).name} are missing or there twice; collect again into a "
+            "new folder"
+        )
+
+
+def _another(source: Path) -> ValueError:
+    return ValueError(f"{source.name} is not allowed: it is another file than the one that was read before, or shorter")
+
+
 def _head(source: Path, size: int) -> str:
     with source.open("rb") as stream:
         return hashlib.sha256(stream.read(size)).hexdigest()
@@ -189,6 +227,7 @@ def _lines(stream: IO[bytes], start: int) -> Iterator[tuple[str | None, int]]:
     """(line, where it ends) from `start` on, without one that has no end; None for one that is too long or no UTF-8."""
     stream.seek(start)
     while line := stream.readline(LINE):
+        code = "utf-8" if start else "utf-8-sig"
         start += len(line)
         if not line.endswith(b"\n"):
             if len(line) < LINE:
@@ -201,7 +240,7 @@ def _lines(stream: IO[bytes], start: int) -> Iterator[tuple[str | None, int]]:
             yield None, start
             continue
         try:
-            yield line.decode("utf-8"), start
+            yield line.decode(code), start
         except UnicodeDecodeError:
             yield None, start
 
@@ -271,6 +310,8 @@ def _rows(stream: IO[bytes], header: list[str], start: int) -> Iterator[tuple[di
 
 def _parquet(source: Path, start: int) -> Iterator[Any]:
     with tables.parquet_file(source) as file:
+        if file.metadata.num_rows < start:
+            raise _another(source)
         rows = 0
         for group in range(file.num_row_groups):
             size = file.metadata.row_group(group).num_rows

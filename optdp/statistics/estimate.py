@@ -106,9 +106,10 @@ class NotIdentified(ValueError):
 class Estimate(Printed):
     """An estimate from private outputs, with its uncertainty.
 
-    - `value`: a float, or an array for several numbers; `standard_error`: of the same shape, inf for one output; of a
-      quantile its root mean square distance from the two that it would be were the estimated distribution function larger and
-      smaller by its standard error (in bins, as if inputs were spread evenly within each).
+    - `value`: a float, or an array for several numbers; `standard_error`: of the same shape, that of the average behind the
+      value if inputs are distributed as estimated (too small where few are seen to differ, for which the interval allows), inf
+      for one output; of a quantile its root mean square distance from the two that it would be were the estimated distribution
+      function larger and smaller by its standard error (in bins, as if inputs were spread evenly within each).
     - `interval`: (low, high), each of this shape: contains the truth with probability `level`, for each number by itself.
     - `band`: (low, high) that contain all numbers at once with probability `level`.
     - `points`: what each number belongs to: names of categories, (lower, upper) of bins, points of a distribution function.

@@ -25,7 +25,9 @@ import hashlib
 import json
 import math
 import operator
+import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import lru_cache, partial, reduce
@@ -65,8 +67,12 @@ CONTENDERS = {
     "distribution": ("piecewise, abs", "piecewise, abs, linear placement", "moved SW"),
     "answers": ("piecewise, abs", "kernel, abs"),
 }
+#: What strategies are called.
+STRATEGY = re.compile("split|split evenly|all|sample [0-9]+ of [0-9]+|joint [0-9]+, [0-9]+ of [0-9]+")
 #: People and columns of a plan.
 MOST = 10**12, 10_000
+#: Floats in the range of a column whose numbers are estimated: with fewer, roundings of means are no longer small beside errors.
+FLOATS = 2**20
 #: Shares of eps are multiples of this part of it.
 GRAIN = 2**20
 #: What an estimate says for a goal.
@@ -287,6 +293,8 @@ class Plan(tables.Printed):
         question, as `optdp.estimate` does; `pair("city", "job")` gives the table of two categories; `to_frame()` all numbers.
         """
         _level(level)  # before anything is read
+        if isinstance(private, str | Path):
+            refuse_another(self, Path(private))
         look = partial(_tallied if tables.streamed(private) else _outputs, self)
         parts = list(tables.each(private, look))
         told = parts[0] if len(parts) == 1 else {name: (None, _sum(p[name][1] for p in parts)) for name in self.names}
@@ -384,6 +392,9 @@ class Plan(tables.Printed):
         for i, entry in enumerate(fields.entries("compared", 0, 100)):
             row = Fields(entry, f"{fields.where}.compared[{i}]")
             compared.append((row.text("strategy", 100), row.real("error", 0.0)))
+            if not STRATEGY.fullmatch(compared[-1][0]):
+                must = "it must be one, such as 'split' or 'sample 1 of 3'"
+                raise FieldError(f"{row.where}.strategy = {compared[-1][0]!r} is not allowed: {must}")
             row.done()
         made = cls(
             parts,
@@ -411,6 +422,14 @@ class Plan(tables.Printed):
                 raise FieldError(f"{own}.goal = {part.goal!r} is not allowed: it must be {must}")
             if part.mechanism.domain != part.column.domain or _labels(part.mechanism) != _labels(part.column):
                 raise FieldError(f"{own}.mechanism is not allowed: its inputs must be those of column {part.name!r}")
+            for name in ("unit", "weight"):
+                if not getattr(part, name):
+                    raise FieldError(f"{own}.{name} = 0 is not allowed: it must be above 0")
+            known = _unit(part)
+            if known is not None and not math.isclose(part.unit, known, rel_tol=RTOL):
+                raise FieldError(
+                    f"{own}.unit = {part.unit:g} is not allowed: of this mechanism it must be about {known:.6g}"
+                )
         told = [(where, self.eps), *((f"{where}.parts[{i}]", part.eps) for i, part in enumerate(self.parts))]
         for place, eps in told:
             try:
@@ -451,6 +470,13 @@ class Plan(tables.Printed):
     def load(cls, path: str | Path) -> Plan:
         """Read a plan that `save` wrote. **Raises** OSError or FieldError (a ValueError) in one sentence."""
         return load(path, cls.read, kind="a plan")
+
+
+def refuse_another(plan: Plan, folder: Path) -> None:
+    """**Raises** ValueError for a folder of `optdp.collect` with the answers to another plan, as its notes say."""
+    for note in folder.glob("read-*.json"):
+        if load(note, lambda fields: fields.text("plan", 64)) != plan.digest:
+            raise ValueError(f"{folder.name} is not allowed: it holds the answers to another plan")
 
 
 def truth(unit: tuple[Part, ...]) -> int:
@@ -875,6 +901,14 @@ def plan(
     goals = {name: require.choice("goal", asked, GOALS) for name, asked in wanted.items()}
     if any(g == "frequencies" for name, g in goals.items() if not isinstance(schema[name], Category)):
         raise ValueError("goal = 'frequencies' is not allowed for numbers: use 'distribution'")
+    for name, column in schema.items():
+        if isinstance(column.domain, Interval) and goals[name] != "answers":
+            ends = column.domain.lower, column.domain.upper
+            if ends[1] - ends[0] < FLOATS * (step := math.ulp(max(map(abs, ends)))):
+                raise ValueError(
+                    f"schema[{name!r}] is not allowed: floats of this size are up to {step:g} apart, and fewer than {FLOATS} are "
+                    f"in {column.domain}, too few for estimates; subtract {ends[0]!r} from the numbers"
+                )
     weight = {name: require.real("weights", (weights or {}).get(name, 1.0), low=0.0, open_low=True) for name in schema}
     heaviest = max(weight.values())  # by which they are divided: sums of the largest floats are none
     tell, made = Progress(progress), dict[Any, tuple[Mechanism, float]]()
@@ -945,6 +979,16 @@ def _share(total: Number, fraction: Fraction) -> Number:
     return fraction * (below if isinstance(total, Log) else Fraction(total))
 
 
+def _unit(part: Part) -> float | None:
+    """The `unit` of a part, from its mechanism; None where that takes long, as of quantiles and distributions."""
+    mechanism = part.mechanism
+    if isinstance(mechanism, FrequencyOracle):
+        return math.sqrt(float(mechanism.exact_value) / mechanism.domain.d)
+    if part.goal == "mean" and mechanism.check_unbiased().passed:
+        return math.sqrt(mechanism.worst_case_loss("squared"))
+    return mechanism.worst_case_loss("abs") if part.goal == "answers" else None
+
+
 def _mechanism(column: Column, goal: str, eps: Number, people: int) -> tuple[Mechanism, float]:
     """(the best mechanism for the column that so many people report, its error times the square root of their number)."""
     domain = column.domain
@@ -966,6 +1010,13 @@ def _makers(domain: Any, eps: Number, goal: str) -> list[tuple[str, Callable[[],
 def _best(goal: str, eps: Number, people: int) -> tuple[str, float]:
     """(name, unit error) of the best mechanism on [0, 1]: on other intervals the same one is, in their units."""
     unit, population = Interval(0, 1), "uniform" if goal == "distribution" else None
-    errors = [(unit_error(make(), goal, unit, population, n=people), name) for name, make in _makers(unit, eps, goal)]
+    errors = []
+    for name, make in _makers(unit, eps, goal):
+        with suppress(NotIdentified):
+            errors.append((unit_error(make(), goal, unit, population, n=people), name))
+    if not errors:
+        raise ValueError(
+            f"eps = {rounded_up(eps)} is not allowed for goal = {goal!r}: the outputs of no mechanism tell enough"
+        )
     error, name = min(errors)
     return name, error

@@ -54,6 +54,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
 GOALS = ("mean", "quantile", "distribution", "frequencies", "answers")
+#: The most people.
+PEOPLE = 10**12
 #: Bins in which distributions are compared, and steps of the search for the worst population.
 BINS, STEPS = 8, 300
 #: Equal parts of a domain in which a population is spread evenly where the error of a quantile is simulated; the most people for
@@ -81,8 +83,8 @@ class Choice:
       simulated surveys (of a million people where there are more, and then as it falls like 1/sqrt(n)), root mean square standard
       error of probabilities, the expected loss of an answer; `unit`: times the square root of n (for answers: the same).
     - `ratio`: to the smallest error of the table.
-    - `people`: how many are needed for the wanted error, if one was given; of a quantile for the recommended mechanism alone, and
-      None where a million are too few.
+    - `people`: how many are needed for the wanted error, if one was given, None where 10^12 are too few; of a quantile for the
+      recommended mechanism alone, and None where a million are too few.
     - `exact`: whether what is sent is proven to be private (False: in real arithmetic only).
     """
 
@@ -163,13 +165,14 @@ def recommend(
     **Arguments:**
 
     - `domain`: of one answer: a pair (lower, upper), an `optdp.Interval` or `Circle`; an `Alphabet` or `OneHot` for categories.
-    - `eps`: the privacy parameter of one answer, in (0, 30]; None: one that gives the wanted `error` with `n` people, the
-      least up to 2 % for the mechanisms but kernels, which may need less (for quantiles: up to the simulation's noise).
+    - `eps`: the privacy parameter of one answer, in (0, 30]; None, but not for "answers": one that gives the wanted `error` with
+      `n` people, the least up to 2 % for the mechanisms but kernels, which may need less (for quantiles: up to the simulation's
+      noise).
     - `goal`: "mean"; "quantile" (`q`, 0.5: the median); "distribution": probabilities of 8 bins; "frequencies": of categories;
       "answers": each answer by itself, in the mean absolute error.
     - `n`: the number of people; None: 1,000, or as many as the wanted `error` needs with the recommended mechanism.
     - `error`: the wanted error: the standard error of a mean, the root mean square error of a quantile, the root mean square
-      standard error of probabilities, the expected loss of an answer.
+      standard error of probabilities. Not for "answers", whose error is the same for any number of people.
     - `prior`: how inputs are distributed: an `optdp.Prior` over points, a pair (points, probabilities), an `optdp.Density`,
       "uniform"; None: the worst case over all populations ("uniform" for quantiles, whose error depends on the density). It
       decides which mechanism is best and what errors to expect, never whether an estimate is right: means stay unbiased.
@@ -185,7 +188,11 @@ def recommend(
     require.choice("goal", goal, GOALS)
     tell = Progress(progress)
     if n is not None:
-        n = require.integer("n", n, low=1)
+        n = require.integer("n", n, low=1, high=PEOPLE)
+    if error is not None and goal == "answers":
+        raise ValueError(
+            "error is not allowed with goal = 'answers': the error of an answer is the same for any number of people"
+        )
     if error is not None:
         error = require.real("error", error, low=0.0, open_low=True)
     area: Any = domain if isinstance(domain, Alphabet | OneHot) else as_domain(domain)
@@ -197,7 +204,9 @@ def recommend(
         raise ValueError(f"goal = {goal!r} is not allowed on {area}: use 'distribution' or 'answers'")
     q = require.real("q", q, low=0.0, high=1.0, open_low=True, open_high=True)
     if eps is None:
-        if n is None or error is None or goal == "answers":
+        if goal == "answers":
+            raise ValueError("eps = None is not allowed with goal = 'answers': it must be a number")
+        if n is None or error is None:
             raise ValueError("eps = None is not allowed here: it is computed from both n and error")
         eps = _least_eps(area, goal, n, error, prior, q, tell)
     return _ranked(area, require.exact_epsilon(eps), goal, n, error, prior, q, tell, quick=False)
@@ -231,12 +240,12 @@ def _ranked(
         return next((unit, mechanism) for unit, _, _, mechanism in units if _sent(mechanism, eps))
 
     def people(unit: float, mechanism: Mechanism) -> int | None:
-        if error is None or goal == "answers":
+        if error is None:
             return None
         if goal == "quantile":
             found = unit / math.sqrt(crowd)
             return _needed(mechanism, population, q, error, crowd, found) if mechanism is recommended()[1] else None
-        return math.ceil((unit / error) ** 2)
+        return math.ceil((unit / error) ** 2) if unit / error <= math.sqrt(PEOPLE) else None
 
     if population is not None:
         units, refused = rated()
@@ -246,8 +255,11 @@ def _ranked(
         if len(_RATED) >= 8:
             _RATED.clear()
         units, refused = _RATED[key] = rated()
-    if n is None and error is not None and goal != "answers":
-        crowd = max(1, people(*recommended()) or CROWD)
+    if n is None and error is not None:
+        needed = people(*recommended())
+        if needed is None and goal != "quantile":
+            raise ValueError(f"error = {error!r} is not allowed: more than 10^12 people would be needed")
+        crowd = max(1, needed or CROWD)
         if goal == "quantile":
             units, refused = rated()
     root = 1.0 if squared == 1.0 else math.sqrt(crowd)

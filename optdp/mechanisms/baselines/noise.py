@@ -380,6 +380,13 @@ class UniformNoise(PublishedStairs):
     def _law(self) -> Stairs:
         return Stairs(np.array([0.0, self.noise_radius()]), np.ones(1))
 
+    def noise_loss(self, loss: LossLike = "abs") -> float:
+        law, r = self._loss(loss), self.noise_radius()
+        with np.errstate(over="ignore"):  # r is the larger the smaller delta is, and its squares are beyond all floats
+            if (q := law.exponent) is None:
+                return super().noise_loss(law)
+            return float(np.power(r, q) / (q + 1))
+
     def sample(self, shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray:
         return rng.uniform(-self.noise_radius(), self.noise_radius(), shape)
 

@@ -7,8 +7,6 @@ three use the full likelihood ratio e^eps, and all three are biased. (The unbias
 
 import math
 
-import numpy as np
-
 from optdp.closed_forms.affine_window import best_window
 from optdp.exact import Number, require
 from optdp.mechanisms.piecewise import CELLS, COINS, PiecewiseMechanism
@@ -33,9 +31,9 @@ def sw(eps: Number, domain: DomainLike = (0.0, 1.0)) -> PiecewiseMechanism:
 def _square_wave_width(eps: float) -> float:
     """2b. Numerator and denominator are remainders of the exponential series, summed as such where eps is small."""
     if eps < 0.5:
-        powers = [eps**k / float(np.prod(np.arange(1.0, k + 1))) for k in range(24)]
-        # eps E - E + 1 = sum_k (k - 1) eps^k / k!,   E - 1 - eps = sum_{k >= 2} eps^k / k!
-        return sum((k - 1) * powers[k] for k in range(2, 24)) / (math.exp(eps) * sum(powers[2:]))
+        # eps E - E + 1 = sum_k (k - 1) eps^k / k!,   E - 1 - eps = sum_{k >= 2} eps^k / k!;   both over eps^2, which may be 0
+        powers = [eps**k / math.factorial(k + 2) for k in range(22)]
+        return sum((k + 1) * powers[k] for k in range(22)) / (math.exp(eps) * sum(powers))
     e = math.exp(eps)
     return (eps * e - e + 1) / (e * (e - 1 - eps))
 
