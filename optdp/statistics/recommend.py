@@ -158,7 +158,7 @@ class Recommendation(Printed):
 
 def recommend(
     domain: DomainLike, eps: Number | str | None = None, goal: str = "mean", *, n: int | None = None,
-    error: float | None = None, prior: PriorLike | str | None = None, q: float = 0.5, progress: ProgressLike = None,
+    error: float | None = None, prior: PriorLike | str | None = None, q: float | None = None, progress: ProgressLike = None,
 ) -> Recommendation:  # fmt: skip
     """Mechanisms ranked by the error that the estimate will have for a goal: certified optima and published ones.
 
@@ -168,7 +168,7 @@ def recommend(
     - `eps`: the privacy parameter of one answer, in (0, 30]; None, but not for "answers": one that gives the wanted `error` with
       `n` people, the least up to 2 % for the mechanisms but kernels, which may need less (for quantiles: up to the simulation's
       noise).
-    - `goal`: "mean"; "quantile" (`q`, 0.5: the median); "distribution": probabilities of 8 bins; "frequencies": of categories;
+    - `goal`: "mean"; "quantile" (`q`, None: the median); "distribution": probabilities of 8 bins; "frequencies": of categories;
       "answers": each answer by itself, in the mean absolute error.
     - `n`: the number of people; None: 1,000, or as many as the wanted `error` needs with the recommended mechanism.
     - `error`: the wanted error: the standard error of a mean, the root mean square error of a quantile, the root mean square
@@ -202,7 +202,9 @@ def recommend(
         )
     if isinstance(area, Circle) and goal in ("mean", "quantile"):
         raise ValueError(f"goal = {goal!r} is not allowed on {area}: use 'distribution' or 'answers'")
-    q = require.real("q", q, low=0.0, high=1.0, open_low=True, open_high=True)
+    if q is not None and goal != "quantile":
+        raise ValueError(f"q = {q!r} is not allowed with goal = {goal!r}: it is for goal = 'quantile'")
+    q = require.real("q", 0.5 if q is None else q, low=0.0, high=1.0, open_low=True, open_high=True)
     if eps is None:
         if goal == "answers":
             raise ValueError("eps = None is not allowed with goal = 'answers': it must be a number")
