@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 import time
+from fractions import Fraction
 from pathlib import Path
 
 import hypothesis.strategies as st
@@ -21,6 +22,7 @@ import optdp
 from optdp import files
 from optdp.cli import main
 from optdp.cli.columns import randomize_csv
+from optdp.cli.lip import read_prior
 from optdp.exact import table
 
 COMMON = ["randomize", "--eps", "1", "--column", "age", "--lower", "0", "--upper", "100", "--mechanism", "optimal"]
@@ -575,3 +577,13 @@ def test_progress_counts_bytes(here, mechanism, capsys):
     source(here / "in.csv", [1.0] * 200_000)
     assert randomize_csv("in.csv", "out.csv", mechanism, "age", progress=True) == 200_000
     assert "B/s" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("first", ["1_000", "50%", "nan", "NA", "", "inf", "-", "1 000", "log(3)"])
+def test_a_first_row_of_a_prior_that_cannot_be_read_is_no_header(tmp_path, first):
+    """Its category was left out without a word, and the counts of the others made a prior."""
+    (tmp_path / "prior.csv").write_text(f"a,{first}\nb,5\nc,5\n")
+    with pytest.raises(ValueError, match=r"row 1 is not allowed: what follows the category is not a number"):
+        read_prior(tmp_path / "prior.csv", True)
+    (tmp_path / "prior.csv").write_text("town,how many\nb,5\nc,5\n")
+    assert read_prior(tmp_path / "prior.csv", True) == {"b": Fraction(1, 2), "c": Fraction(1, 2)}

@@ -716,6 +716,13 @@ def test_the_error_of_an_answer_cannot_be_wished_for():
         optdp.recommend((0, 1), None, "answers", n=100)
 
 
+def test_a_level_is_for_quantiles_alone():
+    """It was ignored for the other goals."""
+    with pytest.raises(ValueError, match=r"q = 0\.9 is not allowed with goal = 'mean': it is for goal = 'quantile'"):
+        optdp.recommend((0, 1), 1.0, "mean", q=0.9)
+    assert "0.5-quantile" in optdp.recommend((0, 1), 1.0, "quantile", n=100).statement
+
+
 def test_more_people_than_there_can_be_are_not_recommended():
     """There was an OverflowError."""
     area = optdp.OneHot(10)

@@ -1013,6 +1013,8 @@ def test_a_range_of_few_floats_is_refused_before_anybody_answers(ends):
         if few:
             with pytest.raises(ValueError, match=r"schema\['x'\] .* too few for estimates; subtract -?[0-9.e+]+ "):
                 optdp.plan({"x": column(*ends)}, 1.0)
+            with pytest.raises(ValueError, match=r"domain is not allowed: .* too few for estimates; subtract"):
+                optdp.recommend(ends, 1.0)
         else:
             survey = optdp.plan({"x": column(*ends)}, 1.0)
             low, high = survey.estimate(survey.randomize({"x": np.full(500, ends[0])}, 1))["x"].interval

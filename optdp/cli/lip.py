@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from optdp.mechanisms.lip import LIPMechanism
     from optdp.report.report import Report
 
+#: Words that stand in place of a number, and are no header.
+UNREAD = ("nan", "na", "null", "none", "inf", "infinity")
+
 
 def register(commands: Commands) -> None:
     """Add the commands of this module."""
@@ -82,8 +85,8 @@ def read_prior(path: str | Path, counts: bool) -> dict[str, Any]:
                 raise ValueError(f"{name}, row {number} is not allowed: a row must be a category and a number")
             value = table.exact(row[1])
             if value is None:
-                if number == 1:
-                    continue  # a header
+                if number == 1 and _heads(row[1]):
+                    continue
                 raise ValueError(f"{name}, row {number} is not allowed: what follows the category is not a number")
             if row[0] in found:
                 raise ValueError(f"{name}, row {number} is not allowed: its category occurs twice")
@@ -94,6 +97,12 @@ def read_prior(path: str | Path, counts: bool) -> dict[str, Any]:
             raise ValueError(f"{path}: counts must be >= 0 and not all 0")
         found = {name: value / total for name, value in found.items()}
     return found
+
+
+def _heads(text: str) -> bool:
+    """Whether a text in place of a number is that of a header, and no number that cannot be read."""
+    word = text.strip().lower()
+    return any(map(str.isalpha, word)) and not any(map(str.isdigit, word)) and word not in UNREAD
 
 
 def _problem(args: argparse.Namespace) -> dict[str, object]:

@@ -50,7 +50,7 @@ from optdp.problem import LDP, Interval, OneHot
 from optdp.statistics import tables
 from optdp.statistics.estimate import POPULATION, Estimate, NotIdentified, averaged, estimate, project  # fmt: skip
 from optdp.statistics.portable import NUMBER, lookup
-from optdp.statistics.recommend import BINS, GOALS, RTOL, candidates, unit_error
+from optdp.statistics.recommend import BINS, GOALS, RTOL, candidates, refuse_few_floats, unit_error
 from optdp.statistics.schema import Category, Column
 from optdp.statistics.tally import Tally
 
@@ -71,8 +71,6 @@ CONTENDERS = {
 STRATEGY = re.compile("split|split evenly|all|sample [0-9]+ of [0-9]+|joint [0-9]+, [0-9]+ of [0-9]+")
 #: People and columns of a plan.
 MOST = 10**12, 10_000
-#: Floats in the range of a column whose numbers are estimated: with fewer, roundings of means are no longer small beside errors.
-FLOATS = 2**20
 #: Shares of eps are multiples of this part of it.
 GRAIN = 2**20
 #: What an estimate says for a goal.
@@ -903,12 +901,7 @@ def plan(
         raise ValueError("goal = 'frequencies' is not allowed for numbers: use 'distribution'")
     for name, column in schema.items():
         if isinstance(column.domain, Interval) and goals[name] != "answers":
-            ends = column.domain.lower, column.domain.upper
-            if ends[1] - ends[0] < FLOATS * (step := math.ulp(max(map(abs, ends)))):
-                raise ValueError(
-                    f"schema[{name!r}] is not allowed: floats of this size are up to {step:g} apart, and fewer than {FLOATS} are "
-                    f"in {column.domain}, too few for estimates; subtract {ends[0]!r} from the numbers"
-                )
+            refuse_few_floats(f"schema[{name!r}]", column.domain)
     weight = {name: require.real("weights", (weights or {}).get(name, 1.0), low=0.0, open_low=True) for name in schema}
     heaviest = max(weight.values())  # by which they are divided: sums of the largest floats are none
     tell, made = Progress(progress), dict[Any, tuple[Mechanism, float]]()

@@ -37,7 +37,7 @@ from optdp.exact.numbers import above, border
 from optdp.mechanisms import baselines
 from optdp.mechanisms.base import Mechanism
 from optdp.problem import LDP, Average, Density, Prior, PriorLike, Problem, Unbiased, WorstCase
-from optdp.problem.domains import Alphabet, Circle, DomainLike, OneHot, as_domain
+from optdp.problem.domains import Alphabet, Circle, DomainLike, Interval, OneHot, as_domain
 from optdp.statistics.channel import Channel, mixed
 from optdp.statistics.estimate import (
     NotIdentified,
@@ -56,6 +56,8 @@ if TYPE_CHECKING:
 GOALS = ("mean", "quantile", "distribution", "frequencies", "answers")
 #: The most people.
 PEOPLE = 10**12
+#: Floats in a domain whose numbers are estimated: with fewer, roundings of means are no longer small beside errors.
+FLOATS = 2**20
 #: Bins in which distributions are compared, and steps of the search for the worst population.
 BINS, STEPS = 8, 300
 #: Equal parts of a domain in which a population is spread evenly where the error of a quantile is simulated; the most people for
@@ -158,7 +160,7 @@ class Recommendation(Printed):
 
 def recommend(
     domain: DomainLike, eps: Number | str | None = None, goal: str = "mean", *, n: int | None = None,
-    error: float | None = None, prior: PriorLike | str | None = None, q: float = 0.5, progress: ProgressLike = None,
+    error: float | None = None, prior: PriorLike | str | None = None, q: float | None = None, progress: ProgressLike = None,
 ) -> Recommendation:  # fmt: skip
     """Mechanisms ranked by the error that the estimate will have for a goal: certified optima and published ones.
 
@@ -168,7 +170,7 @@ def recommend(
     - `eps`: the privacy parameter of one answer, in (0, 30]; None, but not for "answers": one that gives the wanted `error` with
       `n` people, the least up to 2 % for the mechanisms but kernels, which may need less (for quantiles: up to the simulation's
       noise).
-    - `goal`: "mean"; "quantile" (`q`, 0.5: the median); "distribution": probabilities of 8 bins; "frequencies": of categories;
+    - `goal`: "mean"; "quantile" (`q`, None: the median); "distribution": probabilities of 8 bins; "frequencies": of categories;
       "answers": each answer by itself, in the mean absolute error.
     - `n`: the number of people; None: 1,000, or as many as the wanted `error` needs with the recommended mechanism.
     - `error`: the wanted error: the standard error of a mean, the root mean square error of a quantile, the root mean square
@@ -202,7 +204,11 @@ def recommend(
         )
     if isinstance(area, Circle) and goal in ("mean", "quantile"):
         raise ValueError(f"goal = {goal!r} is not allowed on {area}: use 'distribution' or 'answers'")
-    q = require.real("q", q, low=0.0, high=1.0, open_low=True, open_high=True)
+    if isinstance(area, Interval) and goal != "answers":
+        refuse_few_floats("domain", area)
+    if q is not None and goal != "quantile":
+        raise ValueError(f"q = {q!r} is not allowed with goal = {goal!r}: it is for goal = 'quantile'")
+    q = require.real("q", 0.5 if q is None else q, low=0.0, high=1.0, open_low=True, open_high=True)
     if eps is None:
         if goal == "answers":
             raise ValueError("eps = None is not allowed with goal = 'answers': it must be a number")
@@ -210,6 +216,16 @@ def recommend(
             raise ValueError("eps = None is not allowed here: it is computed from both n and error")
         eps = _least_eps(area, goal, n, error, prior, q, tell)
     return _ranked(area, require.exact_epsilon(eps), goal, n, error, prior, q, tell, quick=False)
+
+
+def refuse_few_floats(name: str, domain: Interval) -> None:
+    """**Raises** ValueError, naming the argument, where floats are too coarse for estimates."""
+    step = math.ulp(max(abs(domain.lower), abs(domain.upper)))
+    if domain.upper - domain.lower < FLOATS * step:
+        raise ValueError(
+            f"{name} is not allowed: floats of this size are up to {step:g} apart, and fewer than {FLOATS} are in {domain}, too "
+            f"few for estimates; subtract {domain.lower!r} from the numbers"
+        )
 
 
 def _least_eps(area: Any, goal: str, n: int, error: float, prior: Any, q: float, tell: Progress) -> float:
