@@ -26,7 +26,7 @@ from typing import Any, ClassVar
 
 from flint import arb, ctx
 
-from optdp.certificates.additive import not_additive, on_integers
+from optdp.certificates.additive import by_pairs, not_additive, on_integers
 from optdp.certificates.base import Bound, Threshold
 from optdp.certificates.period import Period, not_summed
 from optdp.exact import enclosures
@@ -42,7 +42,9 @@ class StaircaseCertificate(Threshold):
     area: ClassVar[type] = Line
 
     def bound(self, problem: Problem) -> Bound:
-        problem = on_integers(problem)
+        return by_pairs(on_integers(problem), self._bound)
+
+    def _bound(self, problem: Problem) -> Bound:
         privacy: Any = problem.privacy
         if reason := not_additive(problem):
             self._refuse(reason)

@@ -42,7 +42,7 @@ from optdp.design import additive, additive_lattice, additive_rounded
 from optdp.design.additive import MAX_POINTS, private_finite
 from optdp.design.additive_graded import DULL, Mesh, Relaxation, broken_sets, peaks, spaced
 from optdp.design.additive_lattice import Bracket, LatticeTask, as_weights, cut_off, pairs_of, private_geometric
-from optdp.design.additive_pairs import LATE, MOST_ROWS, WrittenOut, for_all, from_single, under_curve
+from optdp.design.additive_pairs import LATE, MOST_ROWS, WrittenOut, by_one, from_single, under_curve
 from optdp.design.registry import Run, register
 from optdp.exact import require, work
 from optdp.mechanisms.additive import AdditiveMechanism
@@ -849,9 +849,8 @@ def design(run: Run, *, n: int | None = None, gaussian: bool = True) -> Solution
     problem = run.problem
     additive_lattice.sized(problem)
     privacy: Any = problem.privacy
-    # The design of one pair is the faster one; at delta = 0 its proof is for that notion alone.
-    if isinstance(privacy, Profile) and len(privacy.pairs) == 1 and privacy.pairs[0][1] > 0:  # type: ignore[operator]
-        return _one_pair(run, n)
+    if found := by_one(run, lambda part: additive.design(part, n=n)):
+        return found
     if isinstance(privacy, Curve):
         return under_curve(run, lambda part: design(part, n=n))
     if n is None and privacy.sensitivity > CROWDED and additive_rounded.fits(problem):
@@ -972,14 +971,6 @@ def _borrowed(run: Run, gaussian: bool, best: Bracket) -> Bracket:
 
 def _model(program: LinearProgram) -> LinearProgram:
     return program
-
-
-def _one_pair(run: Run, n: int | None) -> Solution:
-    privacy: Any = run.problem.privacy
-    eps, delta = privacy.pairs[0]
-    single = replace(run, problem=replace(run.problem, privacy=ApproxDP(eps, delta, privacy.sensitivity)))
-    found = additive.design(single, n=n)
-    return replace(found, problem=run.problem, certificate=for_all(found.certificate, eps))
 
 
 register(

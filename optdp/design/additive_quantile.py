@@ -29,7 +29,7 @@ from optdp.certificates.quantile import QuantileCertificate
 from optdp.certificates.staircase import StaircaseCertificate
 from optdp.design import additive, additive_curve, additive_divergence, additive_rounded
 from optdp.design.additive_lattice import Bracket, pairs_of
-from optdp.design.additive_pairs import from_single, nothing, under_curve
+from optdp.design.additive_pairs import by_one, from_single, nothing, under_curve
 from optdp.design.registry import Run, register
 from optdp.exact import enclosures, require
 from optdp.mechanisms.staircase import PERIOD, noise_of
@@ -195,6 +195,8 @@ def design(run: Run, *, n: int | None = None) -> Solution:
     if not integers and Fraction(level) <= least:
         why = f"noise that is 0 with probability delta = {float(least):g} has the quantile 0"
         raise ValueError(f"level = {level:g} is not allowed: {why}; it must be above delta")
+    if found := by_one(run, lambda part: design(part, n=n)):
+        return found
     width: float = privacy.sensitivity  # type: ignore[attr-defined]
     slow = isinstance(privacy, GDP) and width**2 > PAIRS * float(privacy.mu) and width * _guess(privacy, level) > SOME
     crowded = integers and (width > CROWDED or slow)
