@@ -342,7 +342,7 @@ def test_prices_of_the_linear_program_are_those_of_highs():
     p = np.array([0.5, 0.3, 0.2])
     rows = pricing.box_vertices(p, math.e)
     gains = np.sum(rows**2, axis=1)
-    found = lp.enumerate_all(p, rows, gains)
+    found = lp.enumerate_all(p, math.e, rows, gains)
     assert np.all(rows @ found.nu >= gains - 1e-9)
     assert found.nu @ p == pytest.approx(found.objective, abs=1e-9)
 

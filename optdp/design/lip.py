@@ -274,7 +274,7 @@ class _Work:
             return self._binary()
         if method in ("enumeration", "cvxpy") or (method == "auto" and d <= ENUMERATED):
             pricer, rows = self.pricer, extreme_posteriors(self.p, self.ratio, self.notion)
-            found = lp.enumerate_all(self.p, rows, pricer.gain(rows), self.solver)
+            found = lp.enumerate_all(self.p, self.ratio, rows, pricer.gain(rows), self.solver)
             return self._generated(found, f"{self.name}, all extreme posteriors")
         if self.task.values is None:
             return self._histogram()
@@ -348,7 +348,7 @@ class _Work:
 
     def _filled(self, start: np.ndarray, chord: np.ndarray, rng: np.random.Generator, tol: float) -> _Found:
         p, rows, columns, rounds = self.p, np.vstack([self.p[None], start]), 0, 0
-        bound, master = float(chord @ p), lp.Master(p, self.solver, boxed=False)
+        bound, master = float(chord @ p), lp.Master(p, self.ratio, self.solver, boxed=False)
         while True:
             master.add(rows, self.pricer.gain(rows))
             objective, nu, weights, _ = master.solve(None)

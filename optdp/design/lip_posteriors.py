@@ -56,48 +56,44 @@ class Generated:
 class Master:
     """The restricted program in a solver's session, if `boxed` with slack columns that keep each price in a box.
 
-    Its rows are in s = r / P less its least value b, which most categories have: y + sum_k w_k (s_k(i) - b_k) = 1 with
-    y = sum_k w_k b_k. So most entries are 0, and none is a small difference.
+    Its rows are in z = (s - 1/E) / (1 - 1/E), where s = r / P >= 1/E: sum_k w_k z_k(i) = 1 is the same system (add up the
+    rows with weights P), and under LIP most z are 0. Its prices are those of r with their differences shrunk by 1 - 1/E.
     """
 
-    def __init__(self, p: np.ndarray, solver: LinearSolver | None, boxed: bool = True) -> None:
+    def __init__(self, p: np.ndarray, ratio: float, solver: LinearSolver | None, boxed: bool = True) -> None:
         from scipy.sparse import csr_matrix
 
-        self.p, self.d, self.own = p, p.size, solver is None
+        self.p, self.d, self.base, self.own = p, p.size, 1 / ratio, solver is None
         self.blocks: list[np.ndarray] = []
         self.entries: list[np.ndarray] = []  # dense: to multiply a few times is cheaper than to join sparse ones
-        pairs = self.d if boxed else 0
-        self.slack, self.right = slice(0, 2 * pairs), np.append(np.ones(self.d), 0.0)
-        rows = np.zeros((self.d + 1, 2 * pairs + 1))
-        rows[np.arange(pairs), 2 * np.arange(pairs)], rows[np.arange(pairs), 2 * np.arange(pairs) + 1] = 1.0, -1.0
-        rows[:, -1] = 1.0 - 2.0 * (self.right == 0)
-        self.rows = csr_matrix(rows)
+        one, pairs = np.ones(self.d), self.d if boxed else 0
+        columns, starts = np.arange(2 * pairs).reshape(2, -1).T.ravel(), np.arange(self.d + 1) * (2 if boxed else 0)
+        self.slack, shape = slice(0, 2 * pairs), (self.d, 2 * pairs)
+        self.rows = csr_matrix((np.tile([1.0, -1.0], pairs), columns, starts), shape=shape)
         # Simplex, from the last basis or at once; where degeneracy makes it stall, interior point and crossover once.
         limit, options = (STALL, ()) if boxed else (4 * STALL, PRIMAL)
         solver = solver or Highs(tolerance=1e-10, iterations=limit * self.d, options=options)
-        cost = np.zeros(rows.shape[1])
-        self.session = solver.session(LinearProgram(cost, self.rows, self.right, self.right, maximise=True))
+        self.session = solver.session(LinearProgram(np.zeros(2 * pairs), self.rows, one, one, maximise=True))
 
     def add(self, posteriors: np.ndarray, gains: np.ndarray) -> None:
         from scipy.sparse import csc_matrix
 
         self.blocks.append(posteriors)
-        s = posteriors / self.p
-        least = s.min(axis=1, keepdims=True)
-        z = np.hstack([s - least, least])
+        z = (posteriors / self.p - self.base) / (1 - self.base)
         z[abs(z) < 1e-13] = 0.0
         self.entries.append(z)
         row, column = np.nonzero(z)
         starts = np.searchsorted(row, np.arange(gains.size + 1))
-        self.session.add_columns(gains, csc_matrix((z[row, column], column, starts), shape=(self.d + 1, gains.size)))
+        self.session.add_columns(gains, csc_matrix((z[row, column], column, starts), shape=(self.d, gains.size)))
 
     def solve(self, box: tuple[np.ndarray, float] | None) -> tuple[float, np.ndarray, np.ndarray, float]:
         """(objective, prices, weights, largest slack); without a box there is no slack."""
         if box is None:
             self.session.change(self.slack, upper=np.zeros(self.slack.stop))
         else:
-            centre, radius = box
-            cost = np.column_stack([self.p * (centre - radius), -self.p * (centre + radius)]).ravel()
+            centre = (1 - self.base) * box[0] + self.base * float(box[0] @ self.p)
+            radius = (1 - self.base) * box[1]
+            cost = np.concatenate([self.p * (centre - radius), -self.p * (centre + radius)])
             self.session.change(self.slack, cost=cost, upper=np.full(2 * self.d, np.inf))
         found = self.session.solve()
         if not self._good(found):
@@ -106,8 +102,9 @@ class Master:
                 found = self._better(found, INSIDE.solve(self.session.program))
         if not found.usable:
             raise SolverFailure(f"the linear program over posteriors: {found.message}", found.status)
-        prices = found.row_dual[: self.d] / self.p
-        return found.objective, prices, found.x[self.slack.stop + 1 :], float(found.x[self.slack].max(initial=0.0))
+        inner = found.row_dual / self.p
+        prices = (inner - self.base * float(inner @ self.p)) / (1 - self.base)
+        return found.objective, prices, found.x[self.slack.stop :], float(found.x[self.slack].max(initial=0.0))
 
     def used(self, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The posteriors that have a weight, and their weights."""
@@ -124,8 +121,7 @@ class Master:
 
     def _missed(self, found: LinearResult) -> float:
         """By how much a row or the sign of a variable is missed."""
-        at = self.slack.stop + 1
-        off = self.rows @ found.x[:at] - self.right
+        at, off = self.slack.stop, self.rows @ found.x[self.slack] - 1
         for z in self.entries:
             off += found.x[at : at + len(z)] @ z
             at += len(z)
@@ -142,7 +138,7 @@ def generate(
     `patience`: rounds in a row that may pass without bringing them closer.
     """
     p = pricer.probabilities
-    master = Master(p, solver)
+    master = Master(p, pricer.ratio, solver)
     posteriors = np.vstack([p[None], start])
     master.add(posteriors, pricer.gain(posteriors))
     columns = len(posteriors)
@@ -203,10 +199,10 @@ def generate(
 
 
 def enumerate_all(
-    p: np.ndarray, posteriors: np.ndarray, gains: np.ndarray, solver: LinearSolver | None = None
+    p: np.ndarray, ratio: float, posteriors: np.ndarray, gains: np.ndarray, solver: LinearSolver | None = None
 ) -> Generated:
     """The program over a given list of posteriors (all extreme ones), in one solve."""
-    master = Master(p, solver, boxed=False)
+    master = Master(p, ratio, solver, boxed=False)
     master.add(posteriors, gains)
     objective, nu, weights, _ = master.solve(None)
     excess = float((gains - posteriors @ nu).max())
