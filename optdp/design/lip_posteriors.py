@@ -56,44 +56,47 @@ class Generated:
 class Master:
     """The restricted program in a solver's session, if `boxed` with slack columns that keep each price in a box.
 
-    Its rows are in z = (s - 1/E) / (1 - 1/E), where s = r / P >= 1/E: sum_k w_k z_k(i) = 1 is the same system (add up the
-    rows with weights P), and under LIP most z are 0. Its prices are those of r with their differences shrunk by 1 - 1/E.
+    Its rows are in z_k = (r_k / P - b_k) / (1 - 1/E), where b_k is the least r / P of a posterior, which most categories have:
+    sum_k w_k z_k(i) = y for every i, sum_k w_k = 1 is the same system (add up the rows with weights P). So most entries are
+    0 and the others of one scale. Its prices are those of r less their mean, times 1 - 1/E.
     """
 
     def __init__(self, p: np.ndarray, ratio: float, solver: LinearSolver | None, boxed: bool = True) -> None:
         from scipy.sparse import csr_matrix
 
-        self.p, self.d, self.base, self.own = p, p.size, 1 / ratio, solver is None
+        self.p, self.d, self.scale, self.own = p, p.size, 1 - 1 / ratio, solver is None
         self.blocks: list[np.ndarray] = []
         self.entries: list[np.ndarray] = []  # dense: to multiply a few times is cheaper than to join sparse ones
-        one, pairs = np.ones(self.d), self.d if boxed else 0
-        columns, starts = np.arange(2 * pairs).reshape(2, -1).T.ravel(), np.arange(self.d + 1) * (2 if boxed else 0)
-        self.slack, shape = slice(0, 2 * pairs), (self.d, 2 * pairs)
-        self.rows = csr_matrix((np.tile([1.0, -1.0], pairs), columns, starts), shape=shape)
+        pairs = self.d if boxed else 0
+        self.slack, self.right = slice(0, 2 * pairs), np.append(np.zeros(self.d), 1.0)
+        rows, each = np.zeros((self.d + 1, 2 * pairs + 1)), np.arange(pairs)
+        rows[each, 2 * each], rows[each, 2 * each + 1], rows[:-1, -1] = 1.0, -1.0, -1.0  # the last column is y
+        self.rows = csr_matrix(rows)
         # Simplex, from the last basis or at once; where degeneracy makes it stall, interior point and crossover once.
         limit, options = (STALL, ()) if boxed else (4 * STALL, PRIMAL)
         solver = solver or Highs(tolerance=1e-10, iterations=limit * self.d, options=options)
-        self.session = solver.session(LinearProgram(np.zeros(2 * pairs), self.rows, one, one, maximise=True))
+        cost = np.zeros(rows.shape[1])
+        self.session = solver.session(LinearProgram(cost, self.rows, self.right, self.right, maximise=True))
 
     def add(self, posteriors: np.ndarray, gains: np.ndarray) -> None:
         from scipy.sparse import csc_matrix
 
         self.blocks.append(posteriors)
-        z = (posteriors / self.p - self.base) / (1 - self.base)
+        s = posteriors / self.p
+        z = np.column_stack([(s - s.min(axis=1, keepdims=True)) / self.scale, np.ones(gains.size)])
         z[abs(z) < 1e-13] = 0.0
         self.entries.append(z)
         row, column = np.nonzero(z)
         starts = np.searchsorted(row, np.arange(gains.size + 1))
-        self.session.add_columns(gains, csc_matrix((z[row, column], column, starts), shape=(self.d, gains.size)))
+        self.session.add_columns(gains, csc_matrix((z[row, column], column, starts), shape=(self.d + 1, gains.size)))
 
     def solve(self, box: tuple[np.ndarray, float] | None) -> tuple[float, np.ndarray, np.ndarray, float]:
         """(objective, prices, weights, largest slack); without a box there is no slack."""
         if box is None:
             self.session.change(self.slack, upper=np.zeros(self.slack.stop))
         else:
-            centre = (1 - self.base) * box[0] + self.base * float(box[0] @ self.p)
-            radius = (1 - self.base) * box[1]
-            cost = np.concatenate([self.p * (centre - radius), -self.p * (centre + radius)])
+            centre, radius = self.scale * (box[0] - float(box[0] @ self.p)), self.scale * box[1]
+            cost = np.column_stack([self.p * (centre - radius), -self.p * (centre + radius)]).ravel()
             self.session.change(self.slack, cost=cost, upper=np.full(2 * self.d, np.inf))
         found = self.session.solve()
         if not self._good(found):
@@ -102,9 +105,8 @@ class Master:
                 found = self._better(found, INSIDE.solve(self.session.program))
         if not found.usable:
             raise SolverFailure(f"the linear program over posteriors: {found.message}", found.status)
-        inner = found.row_dual / self.p
-        prices = (inner - self.base * float(inner @ self.p)) / (1 - self.base)
-        return found.objective, prices, found.x[self.slack.stop :], float(found.x[self.slack].max(initial=0.0))
+        prices = found.row_dual[:-1] / (self.p * self.scale) + found.row_dual[-1]
+        return found.objective, prices, found.x[self.slack.stop + 1 :], float(found.x[self.slack].max(initial=0.0))
 
     def used(self, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The posteriors that have a weight, and their weights."""
@@ -121,7 +123,8 @@ class Master:
 
     def _missed(self, found: LinearResult) -> float:
         """By how much a row or the sign of a variable is missed."""
-        at, off = self.slack.stop, self.rows @ found.x[self.slack] - 1
+        at = self.slack.stop + 1
+        off = self.rows @ found.x[:at] - self.right
         for z in self.entries:
             off += found.x[at : at + len(z)] @ z
             at += len(z)
