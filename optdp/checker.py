@@ -70,7 +70,7 @@ solution - optdp:head problem value:real lower_bound:real mechanism certificate 
 head - format:whole version:text
 problem problem privacy domain objective family constraints:*constraint
 privacy ldp eps:any-eps -- {eps}-LDP
-privacy approx eps delta:rational sensitivity:gap -- ({eps}, {delta})-DP (neighbours: {sensitivity} apart)
+privacy approx eps delta:rational sensitivity:gap -- ({eps}, {delta})-DP (neighbours: at most {sensitivity} apart)
 privacy lip eps prior lower_only:flag -- {eps}-LIP (one-sided: {lower_only}, with the prior {prior})
 domain interval lower:real upper:real -- [{lower}, {upper}]
 domain circle period:real start:real -- the circle of period {period} that starts at {start} (|.| is the shorter arc)
@@ -79,7 +79,7 @@ domain alphabet symbols:*label -- the alphabet {symbols}
 objective worst-case loss -- worst-case E{loss}
 objective average loss prior:prior|uniform -- average E{loss} under the prior {prior}
 objective bayes-risk task prior -- mean square error of the best estimate of {task}, under the prior {prior},
-task aggregate kind:text values:*real|null -- the {kind} of the categories' values {values}
+task aggregate kind:text values:*real|null
 prior prior weights:*weight categories:*label left_out:*label given:*whole -- (weights {weights} of {categories})
 loss power exponent -- |Y - x|^{exponent}
 loss matrix rows:**real -- [L(x, Y) with L = {rows}, a column for each output]
@@ -172,6 +172,9 @@ def read(value: Any, kind: str) -> Any:
     plain = {k: float(v) if isinstance(v, Fraction) and v == float(v) else value[k] for k, v in parts.items()}
     words = {k: getattr(v, "said", None) or json.dumps(plain[k]).strip('"') for k, v in parts.items()}
     found.said = said.format(**words, type=found.is_a)
+    if kind == "task":
+        entry = "entry" if found.values is None else f"value (by category {words['values']})"
+        found.said = f"each user's {entry} in a {found.kind}"
     return found
 
 

@@ -303,6 +303,14 @@ def test_it_proves_the_solutions_and_says_all_of_the_problem(name):
         assert (word in said) == (kind in kinds)
 
 
+@pytest.mark.parametrize("task", ["sum", "histogram"])
+def test_it_says_of_whom_an_estimate_is(task):
+    """Before, the error was that of "the sum of the categories' values", a constant, or of "the categories' values null"."""
+    _, said = checked(optdp.solve_lip([0.5, 0.3, 0.2], 1.0, task=task).to_dict())
+    entry = {"sum": "value (by category [0.0, 1.0, 2.0]) in a sum", "histogram": "entry in a histogram"}[task]
+    assert f"the best estimate of each user's {entry}, under the prior" in said and "null" not in said
+
+
 def test_it_says_what_it_does_not_know():
     for name in MAKE:
         if name not in KNOWN:
