@@ -150,7 +150,7 @@ def test_profiles_that_are_one_pair_are_solved_as_it(privacy, tmp_path):
 @pytest.mark.parametrize("more", [[], [(4.5, 0.0), (5.0, 1e-6)]], ids=["alone", "implied"])
 @pytest.mark.parametrize("discrete", [False, True], ids=["line", "integers"])
 def test_pure_privacy_written_as_a_profile_has_the_staircase_and_its_proof(loss, more, discrete, tmp_path):
-    """Before, gaps were 3e-3, 0.03 and 0.04 on the line when the minute was over."""
+    """Before, gaps were 3e-3, 0.03 and 0.04 on the line after 15 s."""
     profile = optdp.Profile([(4.0, 0.0), *more], 2.0)
     found = optdp.solve_additive(profile, loss=loss, discrete=discrete)
     same = optdp.solve_additive(4.0, 0.0, loss, sensitivity=2.0, discrete=discrete)

@@ -128,3 +128,13 @@ def test_a_large_eps_leaves_few_sets_of_many_categories():
     raw = np.random.default_rng(2).dirichlet(np.ones(150))
     found = optdp.solve_lip(raw, 9.0, task="histogram", notion="ldp")
     assert found.verify() and found.gap <= 1e-6
+
+
+def test_a_proof_that_looks_at_more_sets_than_it_may_leaves_the_bound_of_the_levels(monkeypatch):
+    """Integers may need more sets than floats did; a wider bracket is better than none."""
+    raw = np.random.default_rng(1).dirichlet(np.ones(30))
+    usual = optdp.solve_lip(raw, 3.0, task="histogram", notion="ldp")
+    monkeypatch.setattr("optdp.certificates.lip.PAIRS", 100)
+    found = optdp.solve_lip(raw, 3.0, task="histogram", notion="ldp")
+    assert found.certificate.method == "chord" and found.verify()
+    assert 0 < found.lower_bound <= usual.lower_bound and found.value == usual.value

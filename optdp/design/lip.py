@@ -31,12 +31,13 @@ import time
 from collections.abc import Mapping, Sequence, Sized
 from dataclasses import replace
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from optdp.certificates.base import Refusal
 from optdp.certificates.lip import STEPS, LIPCertificate, Method
 from optdp.design import lip_histogram as histogram
 from optdp.design import lip_posteriors as lp
@@ -162,12 +163,19 @@ def design(run: Run, *, seed: int = 0) -> Solution:
     mechanism = LIPMechanism.private(work.privacy, prior, found.posteriors, found.weights, task)
     run.progress("certificate")
     extreme = {"lip": f"at most {d} 2^{d - 1}", "lip-lower": f"{d}", "ldp": f"2^{d} - 2"}[notion]
-    return run.solution(
-        mechanism, certificate, f"weights of extreme posteriors ({found.columns} used of {extreme})",
-        f"the mean posterior is the prior: {d} rows", solver, objective=found.objective, bound=found.bound,
+    solution = partial(
+        run.solution, mechanism, variables=f"weights of extreme posteriors ({found.columns} used of {extreme})",
+        constraints=f"the mean posterior is the prior: {d} rows", solver=solver, objective=found.objective, bound=found.bound,
         message=f"{found.rounds} rounds{prior.missing}", stopped=found.timed_out, build=build_model,
         arguments=(prior, work.eps, task, notion, None if d <= MOST_ENUMERATED else found.posteriors),
     )  # fmt: skip
+    try:
+        return solution(certificate)
+    except Refusal:  # in integers a few more sets may matter than in floats
+        if certificate.method != "vertices" or notion != "ldp":
+            raise
+        knots = pricing.ConeHistogramRelaxed(work.p, work.ratio, prior.weights).price(found.nu, pricing.RELAXED).knots
+        return solution(_certificate("chord", found.nu, knots))
 
 
 register(
@@ -386,6 +394,8 @@ class _Work:
             # e^eps times a rounding error is proven away by larger prices, by less than that: the least that suffice.
             best = certificate.proven(self.problem)
             for shift in np.ldexp(np.abs(nu).max(), np.arange(-54, -44)):
+                if time.perf_counter() > self.deadline:
+                    break
                 knots = pricer.price(nu + shift, accuracy).knots * [unit, unit**2]
                 other = _certificate(method, (nu + shift) * unit**2, knots)
                 if (proven := other.proven(self.problem)) > best:
