@@ -815,6 +815,35 @@ def test_a_curve_has_the_bound_of_its_points_on_quantiles():
     assert found.verify() and found.lower_bound >= 0.9 * points.lower_bound
 
 
+def test_what_hides_everything_keeps_every_profile():
+    """Of 0-LDP nothing was known."""
+    for profile in (optdp.Profile([(1.0, 0.1)]), optdp.Profile([(0.0, 1e-9), (2.0, 0.0)])):
+        assert profile.implied_by(optdp.LDP(0.0)) is True
+    assert optdp.Profile([(1.0, 0.1)]).implied_by(optdp.LDP(1.1)) is True
+    assert optdp.Profile([(1.0, 0.1)]).implied_by(optdp.LDP(2.0)) is None
+
+
+def test_quantiles_that_no_program_finds_are_refused_by_the_level():
+    """The loss that was named is one that nobody gave."""
+    with pytest.raises(ValueError, match=r"^level = 0.95 is not allowed: no noise was found"):
+        optdp.solve_additive(optdp.KL(50.0), loss=optdp.Quantile(0.95))
+
+
+@pytest.mark.parametrize(
+    ("privacy", "loss", "widest"),
+    [pytest.param(optdp.RDP(16, 0.01), "squared", 1e-3, marks=pytest.mark.soak), (optdp.RDP(16, 0.01), "abs", 5e-3),
+     (optdp.GDP(0.002), "squared", 1e-5)],
+    ids=str,
+)  # fmt: skip
+def test_wide_noise_on_few_integers_has_what_the_line_proves(privacy, loss, widest):
+    """Before, gaps of 0.12 and 8e-3, and no noise at all: programs on the integers alone have no choice of a mesh."""
+    found = optdp.solve_additive(privacy, loss=loss, discrete=True)
+    line = optdp.solve_additive(privacy, loss=loss)
+    assert found.gap <= widest and found.verify() and found.mechanism.satisfies(privacy) is True
+    assert line.lower_bound <= found.value + 1 / 4  # integer noise spread over units is noise of the line
+    assert optdp.Solution.from_dict(found.to_dict()).verify()
+
+
 def test_profiles_from_eps_0_on_and_huber():
     """A pair at eps = 0 is the total variation; Huber's loss lies between what it is near 0 and far out."""
     flat = optdp.solve_additive(optdp.Profile([(0.0, 0.3), (1.0, 0.1)]), rtol=1e-2)
@@ -980,7 +1009,9 @@ def test_the_tail_goes_on_as_the_program_says(mu, gap):
     assert found.gap <= gap and found.verify()  # 0.15 for both
 
 
-@pytest.mark.parametrize("privacy", [optdp.KL(0.5), optdp.ApproxDP(1.0, 0.1)], ids=str)
+@pytest.mark.parametrize(
+    "privacy", [optdp.KL(0.5), pytest.param(optdp.ApproxDP(1.0, 0.1), marks=pytest.mark.soak)], ids=str
+)
 def test_noise_for_a_nearer_threshold_is_noise_for_a_farther_one(privacy):
     """Just beyond places that suit lattices: what is found there is no worse than at them."""
     near, far = (optdp.solve_additive(privacy, loss=optdp.Threshold(t), rtol=1e-2, time_limit=4) for t in (0.5, 0.502))

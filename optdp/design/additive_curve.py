@@ -861,6 +861,9 @@ def design(run: Run, *, n: int | None = None, gaussian: bool = True) -> Solution
             with contextlib.suppress(ValueError):
                 return additive_rounded.beside(_on_lattices(run, rtol, n, gaussian), found)
         return found
+    if n is None:
+        line = lambda part: design(part, gaussian=gaussian)  # noqa: E731
+        return additive_rounded.or_rounded(run, lambda: _on_lattices(run, rtol, n, gaussian), line)
     return _on_lattices(run, rtol, n, gaussian)
 
 

@@ -408,6 +408,8 @@ def design(run: Run, *, n: int | None = None) -> Solution:
                 with contextlib.suppress(ValueError):
                     return additive_rounded.beside(_on_lattices(run, rtol, n), found)
             return found
+    if n is None and not peaked:
+        return additive_rounded.or_rounded(run, lambda: _on_lattices(run, rtol, n), design)
     return _on_lattices(run, rtol, n)
 
 
