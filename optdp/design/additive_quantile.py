@@ -256,8 +256,10 @@ def _on_lattices(run: Run, n: int | None) -> Solution:
         search.probe(*found)
     best = search.best
     if best.mechanism is None:
-        told = f"level = {level:g} is not allowed: no noise was found within the time limit"
-        raise ValueError(search.failure or told)
+        why = f"; of the first probabilities that it needs: {search.failure}" if search.failure else ""
+        raise ValueError(
+            f"level = {level:g} is not allowed: no noise was found within the time limit or the arithmetic{why}"
+        )
     told = (
         f"; the probability of errors above {len(search.tried)} distances, one after the other" if search.tried else ""
     )

@@ -477,8 +477,10 @@ class Profile(_AtPairs, Divergence):
 
     def _implied_by(self, other: Privacy) -> bool | None:
         if isinstance(other, LDP):
-            pure = ApproxDP(other.eps, 0.0, self.sensitivity) if 0 < float(other.eps) <= require.MAX_EPS else None
-            return None if pure is None else True if _implies_pairs(self.pairs, pure, self.sensitivity) else None
+            if float(other.eps) > require.MAX_EPS:
+                return None
+            pure = ((other.eps, 0.0),)  # for all inputs, however far apart
+            return True if all(_delta_at(pure, e) <= Fraction(d) for e, d in self.pairs) else None  # type: ignore[arg-type]
         return _implies_pairs(self.pairs, other, self.sensitivity)
 
 
