@@ -317,7 +317,7 @@ def test_a_convex_function_that_begins_just_within_reach_is_convex(corner):
     [
         (2.0, 0.1, optdp.Power(0.5), 1e-2),  # 0.11, on the integers too
         (3.0, 0.1, optdp.Pieces((0, 1, 3), ((0, 1), (1,), (-2, 1))), 1e-2),  # 0.22 and 0.03
-        (0.5, 0.3, optdp.Power(0.1), 0.05),  # 0.22 and 0.21
+        pytest.param(0.5, 0.3, optdp.Power(0.1), 0.05, marks=pytest.mark.soak),  # 0.22 and 0.21
     ],
     ids=str,
 )

@@ -526,7 +526,7 @@ def test_bytes_that_are_no_solution(raw):
 def test_bytes_changed_at_random():
     """Any byte: an answer, and yes only where the first checker says so."""
     rng = random.Random(2)
-    for _ in range(300):
+    for _ in range(150):
         raw = bytearray(text(rng.choice([n for n in KNOWN if len(text(n)) < 5000])).encode())
         for _ in range(rng.choice([1, 1, 3])):
             raw[rng.randrange(len(raw))] = rng.choice(b'0123456789.-e"[]{},:abn \x00\xff')

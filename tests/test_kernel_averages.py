@@ -150,7 +150,8 @@ def test_a_constant_under_a_density_is_exact():
 
 @pytest.mark.parametrize(
     ("loss", "prior", "eps"),
-    [pytest.param(optdp.Huber(0.01), "uniform", 8.0, marks=pytest.mark.soak), (optdp.Pinball(0.99), "uniform", 12.0),
+    [pytest.param(optdp.Huber(0.01), "uniform", 8.0, marks=pytest.mark.soak),
+     pytest.param(optdp.Pinball(0.99), "uniform", 12.0, marks=pytest.mark.soak),
      ("squared", "uniform", 8.0),
      (optdp.Huber(0.1), (np.sort(np.random.default_rng(1).random(40)).tolist(), [1 / 40] * 40), 6.0)],
     ids=["huber", "pinball", "squared", "points"],

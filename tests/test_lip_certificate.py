@@ -208,7 +208,7 @@ def test_an_exchanged_part_is_accepted_only_if_the_statement_is_true():
     assert accepted >= 3 * len(solutions)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(
     st.lists(st.integers(1, 9), min_size=2, max_size=8),
     st.sampled_from([Fraction(11, 10), Fraction(3, 2), Fraction(5), Fraction(1000)]),
@@ -257,7 +257,7 @@ def test_floats_that_hope_for_too_much_prove_nothing(monkeypatch):
         return rng.choice([1.02, 1.2, 2.0]) * found if (found <= 0).all() else found
 
     monkeypatch.setattr(lip, "_floats", hopeful)
-    for _ in range(100):
+    for _ in range(40):
         weights = rng.integers(rng.choice([1, 30]), 40, size=rng.integers(3, 9)).tolist()
         prior, ratio = (
             optdp.Prior.of([Fraction(w, sum(weights)) for w in weights]),

@@ -989,7 +989,7 @@ def test_estimates_are_drawn_with_their_intervals(split):
     assert axes.get_yticklabels()[0].get_text().count("\n") == 2  # long names left no room for the intervals
 
 
-@pytest.mark.parametrize("eps", [0.01, 1e-4])
+@pytest.mark.parametrize("eps", [0.01, pytest.param(1e-4, marks=pytest.mark.soak)])
 def test_distributions_are_planned_at_every_eps(eps):
     """One mechanism that tells no bins apart there refused the plan, and with it every table of a hundred columns."""
     found = optdp.plan({"a": optdp.Number(0, 1)}, eps, "distribution").parts[0]

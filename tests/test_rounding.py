@@ -284,9 +284,11 @@ def test_work_on_long_fractions_is_counted():
 @pytest.mark.parametrize(
     ("privacy", "gap", "seconds"),
     [
-        (optdp.KL(0.5, 129.0), 1e-2, 60),  # 2e-4 by all integers, 0.12 rounded
+        pytest.param(optdp.KL(0.5, 129.0), 1e-2, 60, marks=pytest.mark.soak),  # 2e-4 by all integers, 0.12 rounded
         (optdp.GDP(1.0, 128.0), 0.1, 6),  # 0.08 and 0.12
-        (optdp.Profile([(1, "1/100"), ("1/2", "1/20")], 49.0), 0.1, 6),  # 0.28 and 0.05
+        pytest.param(
+            optdp.Profile([(1, "1/100"), ("1/2", "1/20")], 49.0), 0.1, 6, marks=pytest.mark.soak
+        ),  # 0.28 and 0.05
     ],
     ids=str,
 )
@@ -300,9 +302,9 @@ def test_losses_that_are_met_at_the_first_integer(privacy, gap, seconds):
     ("privacy", "level", "value"),
     [
         (optdp.ApproxDP(8.0, 0.01, 64.0), 0.9, 0.0),  # 1, and no bound
-        (optdp.ApproxDP(8.0, 0.01, 200.0), 0.9, 1.0),
+        pytest.param(optdp.ApproxDP(8.0, 0.01, 200.0), 0.9, 1.0, marks=pytest.mark.soak),
         (optdp.RDP(8, 20.0, 64.0), 0.9, 0.0),
-        (optdp.GDP(5.0, 64.0), 0.5, 0.0),
+        pytest.param(optdp.GDP(5.0, 64.0), 0.5, 0.0, marks=pytest.mark.soak),
     ],
     ids=str,
 )

@@ -336,8 +336,9 @@ def test_the_sign_of_the_direction_in_the_ball_is_exact():
 # --- the ball
 
 
-@pytest.mark.parametrize("d", [30, 10**4])
-@pytest.mark.parametrize("eps", [0.1, 1.0, 10.0])
+@pytest.mark.parametrize(
+    "d, eps", [(30, 0.1), (30, 1.0), pytest.param(30, 10.0, marks=pytest.mark.soak), (10**4, 0.1), (10**4, 10.0)]
+)
 def test_the_ball_lies_between_the_sphere_and_one_more(d, eps):
     sphere, ball = optdp.solve_vector(eps, d), optdp.solve_vector(eps, d, inputs="ball")
     assert ball.verify() and ball.gap <= 1e-3
@@ -464,7 +465,7 @@ def test_a_radial_bound_is_for_its_problem_only():
             replace(own, **wrong).bound(best.problem)
 
 
-@pytest.mark.parametrize("d", [2, 3, pytest.param(4, marks=pytest.mark.soak), 10])
+@pytest.mark.parametrize("d", [pytest.param(2, marks=pytest.mark.soak), 3, pytest.param(4, marks=pytest.mark.soak), 10])
 def test_prices_of_radii_by_quadrature(d):
     """What is proven of a cell is true at its points, and g is the mean over directions that it is said to be."""
     rows, more = [(0.3, 0.9, 0.5), (0.5, 1.7, -0.2), (0.2, 0.0, 0.4)], math.expm1(2.0)
@@ -820,7 +821,7 @@ def test_brackets_of_the_cube(d, eps):
 @pytest.mark.parametrize(
     "d, eps",
     [
-        (2, 5.0),
+        pytest.param(2, 5.0, marks=pytest.mark.soak),
         pytest.param(3, 8.0, marks=pytest.mark.soak),
         pytest.param(10, 30.0, marks=pytest.mark.soak),
         (100, 8.0),
