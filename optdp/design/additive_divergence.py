@@ -65,6 +65,8 @@ FAILURES = 3
 #: How often the reference and what lies beyond it are fitted to each other; of more points than these only twice. The noise is
 #: followed to where units of its mass cost this share more or less than at the optimum.
 ROUNDS, SETTLED, LONG, UNEVEN = 6, 1e-7, 800, 0.03
+#: Newton's steps for the ratio of two masses: about 1 where noise is wide.
+NEWTON = 8
 #: The smallest multipliers, up to this share of the value in all, are left out of the certificate.
 SMALL = 1e-5
 
@@ -274,15 +276,16 @@ class _Task(LatticeTask):
         def program(w: np.ndarray) -> noise.Program:
             weight = self.weight(n, w.size)
             cost = weight * self.costs(n, w.size - 1)
-            cost[-n:] += self._outer(multipliers, w, level)
+            ratio = math.log(w[-1 - n] / w[-1])
+            cost[-n:] += self._outer(multipliers, ratio, self.costs(n, w.size + n - 1)[-n:], level)
             return noise.Program(cost, weight, n, 0.5, self.alpha, self.bound, used, cut=True, bins=self.bins(n))
 
         lam, size = multipliers[used - 1], found.p.size - 2 * n
         uneven = np.abs(program(found.p).brackets(np.log(found.p), lam) - level)[:size] > UNEVEN * level
         w = self._longer(found, max(int(np.argmax(uneven)) if uneven.any() else size, n + 1), max(size, n + 1))
-        for _ in range(ROUNDS if w.size <= LONG else 2):
+        for _ in range(ROUNDS):
             before, u, last = w, program(w).polished(np.log(w), lam), -math.inf
-            most = self.steepest(multipliers, level, float(self.costs(n, w.size)[-1]))
+            most = self._ends(multipliers, level, self.costs(n, w.size + n - 1)[-n - 1 :])
             if u[-1 - n] - u[-1] > most - 1e-9:  # the proof takes no larger ratio there
                 u[-1] = u[-1 - n] - most + 1e-9
                 made = program(np.exp(u))
@@ -293,11 +296,12 @@ class _Task(LatticeTask):
                 break
         return w, 0.0
 
-    def _outer(self, multipliers: np.ndarray, w: np.ndarray, level: float) -> np.ndarray:
-        """What pairs that reach beyond the reference add to its last n brackets, as in the certificate."""
-        n, r, lam = multipliers.size, self.bound, float(multipliers[-1])
-        ratio = math.log(w[-1 - n] / w[-1])
-        worth = 2 * (self.costs(n, w.size + n - 1)[-n:] - level) / lam
+    def _outer(self, multipliers: np.ndarray, ratio: float, costs: np.ndarray, level: float) -> np.ndarray:
+        """What pairs that reach beyond the reference add to its last n brackets, as in the certificate, where its last ratio has
+        the logarithm `ratio`, and `costs` are those of the n points that follow.
+        """
+        r, lam = self.bound, float(multipliers[-1])
+        worth = 2 * (costs - level) / lam
         if self.alpha is None:
             worth = worth + (2 - math.exp(-ratio)) / r
             return lam * (np.log(np.maximum(worth * r, 1.0)) + 1 - math.exp(-ratio)) / r
@@ -307,6 +311,23 @@ class _Task(LatticeTask):
         worth = worth + 2 * math.exp(-(a - 1) * r) * float(multipliers[:-1].sum()) / lam
         logs = (np.log(np.maximum(worth, 1e-300) / (a - 1)) + (a - 1) * r) / a
         return lam * (a * np.exp((a - 1) * (logs - r)) + inward)
+
+    def _ends(self, multipliers: np.ndarray, level: float, costs: np.ndarray) -> float:
+        """The logarithm of the largest last ratio with which the last bracket is the level, and that the certificate takes:
+        `costs` are those of the last point and of the n that follow it.
+        """
+        r, lam, a = self.bound, float(multipliers[-1]), self.alpha
+
+        def spare(x: float) -> float:
+            if a is None:
+                own = (1 - x - math.exp(x)) / r
+            else:
+                own = a * math.exp(-(a - 1) * (x + r)) - (a - 1) * math.exp(a * x - (a - 1) * r)
+                own += 2 * math.exp(-(a - 1) * r) * float(multipliers[:-1].sum()) / lam
+            return 2 * float(costs[0] - level) + float(self._outer(multipliers, x, costs[-1:], level)[0]) + lam * own
+
+        most = self.steepest(multipliers, level, float(costs[1]))
+        return most if spare(most) >= 0 else border(lambda at: spare(at) > 0, 0.0, most)[0]
 
     def _longer(self, found: _Point, kept: int, size: int) -> np.ndarray:
         """The first masses, continued to some times `size` by those with equal brackets for the multiplier of shift n alone.
@@ -325,13 +346,17 @@ class _Task(LatticeTask):
         for high in range(end, kept - n, -n):
             low = max(high - n, kept - n)
             cost, later, here = worth[low + n : high + n], logs[low + n : high + n], np.zeros(high - low)
-            for _ in range(20):
+            for _ in range(NEWTON):  # in the logarithms, which do not overflow
                 if a is None:
-                    here = np.log(np.maximum(cost * r + later - here + 2 - np.exp(-later), 1.0))
+                    rest = np.maximum(cost * r + later - here + 2 - np.exp(-later), 1.0)
+                    there, slope = np.log(rest), 1 / rest
                 else:
-                    both = a * np.exp((a - 1) * (later - r)) + a * np.exp((a - 1) * (-here - r))
-                    both -= (a - 1) * np.exp(-a * later - (a - 1) * r)
-                    here = np.maximum((np.log(np.maximum(cost + both, 1e-300) / (a - 1)) + (a - 1) * r) / a, 0.0)
+                    own = a * np.exp((a - 1) * (-here - r))
+                    rest = cost + a * np.exp((a - 1) * (later - r)) + own - (a - 1) * np.exp(-a * later - (a - 1) * r)
+                    rest = np.maximum(rest, 1e-300)
+                    there = np.maximum((np.log(rest / (a - 1)) + (a - 1) * r) / a, 0.0)
+                    slope = (a - 1) / a * own / rest
+                here = here + (there - here) / (1 + slope)
             logs[low:high] = here
         w = np.concatenate([np.log(found.p[:kept]), np.zeros(last - kept)])
         for low in range(kept, last, n):
@@ -424,10 +449,10 @@ def _on_lattices(run: Run, rtol: float, n: int | None) -> Solution:
     steep = additive_peak.bracket(problem) if power and task.bound >= additive_peak.FROM else None
     if steep is not None and (task.bound > STEEPEST or (steep.gap <= rtol and not fixed)):
         return _solution(run, steep)
-    points = n or (int(task.width) if task.integers else max(2, math.ceil(3 / task.scale)))
+    points = n or (int(task.width) if task.integers else math.ceil(3 / task.scale))
     if not fixed and task.alpha is not None:  # the peak is resolved from the start
         peak = additive_narrow.peak(task.bound, 1 if (task.loss.exponent or 1) < 2 else 2)
-        points = max(points, math.ceil(1.5 / peak))
+        points = max(points, min(math.ceil(1.5 / peak), int(VARIABLES / (task.radius + 1))))
     points = points if fixed else task.aligned(points)
     best: Bracket | None = None
     near, failed = None if fixed else additive_lattice.moved_in(problem), 0
@@ -464,10 +489,14 @@ def _on_lattices(run: Run, rtol: float, n: int | None) -> Solution:
     # On a lattice that is too coarse for the peak nothing may be proven: what the peak proves holds beside it.
     whole = steep.better(best) if best and steep and (best.lower <= 0 or not fixed) else best
     if best is None or whole is None or whole.lower <= 0:
+        told = f"{problem.privacy.adjective} is not allowed with loss = {problem.loss.name!r}: "
+        if task.radius + 1 > VARIABLES:
+            told += f"noise that reaches {task.radius:.0f} sensitivities far is too wide for a lattice; raise the bound"
+            raise ValueError(told)
         raise ValueError(
-            f"{problem.privacy.adjective} is not allowed with loss = {problem.loss.name!r}: the program on {points} points per "
-            "sensitivity has no usable solution (it may have none where the loss of the best noise is too small for floats, "
-            "such as a chance below about 1e-10); raise or lower the bound, or change the loss or the sensitivity"
+            f"{told}the program on {points} points per sensitivity has no usable solution (it may have none where the loss of "
+            "the best noise is too small for floats, such as a chance below about 1e-10); raise or lower the bound, or change "
+            "the loss or the sensitivity"
         )
     return _solution(run, replace(whole, program=best.program))
 

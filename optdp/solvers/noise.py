@@ -24,6 +24,8 @@ from optdp.solvers.interior import reach
 STEPS, FAR = 200, 2.0
 #: How much steps are damped far from the optimum.
 DAMPED = 0.1
+#: What is added to a diagonal of ones, for its rounding errors.
+RIDGE = 1e-15
 #: Masses below this do not hold up the others.
 RARE = 1e-12
 #: Newton steps of `polished`, at most and without a gain; which share of what holds a point joins it to another there.
@@ -112,6 +114,8 @@ class Program:
         self.one, self.two = np.concatenate(one), np.concatenate(two)
         # A pair (i, i + s) and its mirror image are one term in each direction.
         self.flat = self.first * size + self.second
+        #: Where the pair is in a matrix of bands: pairs are at most n places apart.
+        self.band = np.abs(self.first - self.second) * size + np.minimum(self.first, self.second)
 
     def terms(self, u: np.ndarray) -> tuple[np.ndarray, ...]:
         """For the logarithms u of masses: (f/limit of both directions, its derivatives by log p and log q, the stiffness)."""
@@ -154,6 +158,16 @@ class Program:
         out[np.diag_indices(size)] = joined.sum(axis=1)
         return out
 
+    def banded(self, stiff: np.ndarray) -> np.ndarray:
+        """The same, its diagonal and the n below it as rows: (n + 1, mass)."""
+        size = self.size
+        out: np.ndarray = -np.bincount(self.band, weights=stiff, minlength=(self.n + 1) * size).reshape(-1, size)
+        out[0] = 0.0
+        for k in range(1, self.n + 1):
+            out[0, : size - k] -= out[k, : size - k]
+            out[0, k:] -= out[k, : size - k]
+        return out
+
     def solve(self, u: np.ndarray, tolerance: float, deadline: float) -> Point | None:
         """From the logarithms of masses that keep the bounds; None where no point is good to 1e-3.
 
@@ -193,7 +207,7 @@ class Program:
             # Far from the optimum pairs may hold hardly any mass together: steps are damped there.
             matrix[np.diag_indices(self.size)] += DAMPED * min(1.0, error) * value * share
             try:
-                newton = _Newton(lam, z, over, d, defect, share, *_factorised(matrix, 1e-15))
+                newton = _Newton(lam, z, over, d, defect, share, *_factorised(matrix))
             except LinAlgError:
                 break
             v, dlam, dz, dt = newton.step(np.zeros_like(lam))
@@ -222,7 +236,7 @@ class Program:
         Where hardly anything joins two sets of points each has a cost of its own: what a unit costs depends on ratios alone.
         `fixed`: the ratio of the last mass to that a sensitivity before stays, and it may cost anything.
         """
-        from scipy.linalg import LinAlgError, cho_solve
+        from scipy.linalg import LinAlgError, cho_solve_banded
 
         best, spare, idle, home = (math.inf, u), 0.0, 0, np.zeros(self.size, dtype=np.int64)
         last, before = self.size - 1, self.size - 1 - self.n
@@ -231,7 +245,7 @@ class Program:
             p = np.exp(u)
             _, by_p, by_q, stiff = self.terms(u)
             share = self.weight * p
-            matrix = self.laplacian(lam[self.row] * stiff)
+            matrix = self.banded(lam[self.row] * stiff)
             if step == 0:
                 home = _parts(matrix)
                 first = np.array([np.flatnonzero(home == k)[0] for k in range(home.max() + 1)])
@@ -246,16 +260,16 @@ class Program:
                 best = error, u
             if error < 1e-10 or idle == IDLE or not math.isfinite(error):
                 break
-            matrix[first, first] *= 2  # one point of each part stays, and nothing flows there
+            matrix[0, first] *= 2  # one point of each part stays, and nothing flows there
             try:
-                factor, unit = _factorised(matrix, 0.0)
+                factor, unit = _factorised_bands(matrix)
             except LinAlgError:
                 break
-            v = -unit * cho_solve(factor, unit * defect, check_finite=False)
+            v = -unit * cho_solve_banded(factor, unit * defect, check_finite=False)
             if fixed:
                 bump = np.where(home == home[last], share * (share[last] / whole[home[last]]), 0.0)
                 bump[last] -= share[last]
-                bent = -unit * cho_solve(factor, unit * bump, check_finite=False)
+                bent = -unit * cho_solve_banded(factor, unit * bump, check_finite=False)
                 more = -(v[last] - v[before]) / (bent[last] - bent[before])
                 v += more * bent
             ahead = min(1.0, 1 / max(float(np.abs(v).max()), 1e-300))
@@ -265,19 +279,43 @@ class Program:
         return best[1]
 
 
-def _parts(matrix: np.ndarray) -> np.ndarray:
-    """The parts of a graph that hardly anything joins: the number of each point's."""
-    from scipy.sparse import csr_matrix
+def _parts(bands: np.ndarray) -> np.ndarray:
+    """The parts of a graph that hardly anything joins: the number of each point's. `bands`: of its Laplacian."""
+    from scipy.sparse import coo_array
     from scipy.sparse.csgraph import connected_components
 
-    strong = matrix.diagonal()
-    joined = -matrix > JOINED * np.minimum(strong[:, None], strong)
-    found: np.ndarray = connected_components(csr_matrix(joined), directed=False)[1]
+    size, strong = bands.shape[1], bands[0]
+    joined = [np.flatnonzero(-row[: size - k] > JOINED * np.minimum(strong[k:], strong[: size - k])) for k, row in
+              enumerate(bands[1:], 1)]  # fmt: skip
+    first, second = np.concatenate(joined), np.concatenate([at + k for k, at in enumerate(joined, 1)])
+    found: np.ndarray = connected_components(
+        coo_array((np.ones(first.size), (first, second)), shape=(size, size)), directed=False
+    )[1]
     return found
 
 
-def _factorised(matrix: np.ndarray, ridge: float) -> tuple[Any, np.ndarray]:
-    """(a Cholesky factor of the matrix scaled to the diagonal 1 + `ridge`, the scale); the matrix is lost.
+def _factorised_bands(bands: np.ndarray) -> tuple[Any, np.ndarray]:
+    """(a Cholesky factor of the matrix scaled to the diagonal 1, the scale), from the diagonal and what is below it.
+
+    **Raises** LinAlgError where it is not positive definite in floats.
+    """
+    from scipy.linalg import LinAlgError, cholesky_banded
+
+    size = bands.shape[1]
+    if not np.isfinite(bands).all() or not float(bands[0].min()) > 0:
+        raise LinAlgError("the matrix is not positive definite")
+    unit = 1 / np.sqrt(bands[0])
+    scaled = np.zeros_like(bands)
+    with np.errstate(over="ignore", invalid="ignore"):
+        for k, row in enumerate(bands):
+            scaled[k, : size - k] = row[: size - k] * unit[k:] * unit[: size - k]
+    if not np.isfinite(scaled).all():
+        raise LinAlgError("the matrix is not positive definite")
+    return (cholesky_banded(scaled, lower=True, check_finite=False), True), unit
+
+
+def _factorised(matrix: np.ndarray) -> tuple[Any, np.ndarray]:
+    """(a Cholesky factor of the matrix scaled to the diagonal 1 + `RIDGE`, the scale); the matrix is lost.
 
     **Raises** LinAlgError where it is not positive definite in floats.
     """
@@ -290,5 +328,5 @@ def _factorised(matrix: np.ndarray, ridge: float) -> tuple[Any, np.ndarray]:
         matrix *= unit[:, None] * unit
     if not np.isfinite(matrix).all():
         raise LinAlgError("the matrix is not positive definite")
-    matrix[np.diag_indices(unit.size)] += ridge
+    matrix[np.diag_indices(unit.size)] += RIDGE
     return cho_factor(matrix, lower=True, overwrite_a=True, check_finite=False), unit
