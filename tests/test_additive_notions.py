@@ -1060,6 +1060,16 @@ def test_noise_for_a_nearer_threshold_is_noise_for_a_farther_one(privacy):
     assert far.verify()
 
 
+@pytest.mark.parametrize(("mu", "limit"), [(4.0, 0.25), (6.0, 0.25), (4.0, 0.3)])
+def test_thresholds_within_half_of_the_sensitivity_under_a_large_mu(mu, limit):
+    """Relaxations were in units of what ordinary noise has far out, and the solver gave up: gaps of 0.16, 0.17 and 2.5e-3."""
+    found = optdp.solve_additive(optdp.GDP(mu), loss=optdp.Threshold(limit), time_limit=30)
+    assert found.gap <= 1e-3 and found.verify()
+    assert (
+        found.lower_bound > optdp.solve_additive(optdp.GDP(mu), loss=optdp.Threshold(0.5)).value
+    )  # what half-lines prove
+
+
 def test_concave_losses_under_a_large_mu():
     """Half of the noise is within a small part of the sensitivity, where a concave loss is steep: meshes for both sides."""
     found = optdp.solve_additive(optdp.GDP(3.0), loss=optdp.Power(0.5), rtol=0.05, time_limit=60)

@@ -212,7 +212,8 @@ class TailProgram:
             periods = (rises.size - size) // n
             later = rises[size : size + periods * n].reshape(periods, n)
             price[-n:] += self.fall ** np.arange(1, periods + 1) @ later
-        self.scale = np.append(np.maximum(reference[at - 1], max(1e-3 * curve.rare, 1e-10)), 1.0)
+        least = 1.0 if free else max(1e-3 * curve.rare, 1e-10)  # much may lie far out where nothing is asked of it
+        self.scale = np.append(np.maximum(reference[at - 1], least), 1.0)
         # A cost of p_0 = 1 - q - 2 T_1 that vanishes in the bracket makes the atom the better of two equals.
         tie = 1e-7 * float(costs[min(n, size)]) if atom else 0.0
         price[0] -= 2 * tie
