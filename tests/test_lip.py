@@ -9,7 +9,7 @@ from itertools import permutations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import optdp
@@ -271,6 +271,7 @@ def test_any_dual_prices_give_a_valid_bound(prior, eps, case, seed):
     rng = np.random.default_rng(seed)
     best = optdp.solve_lip(prior, eps, task=task, notion=notion)
     certificate = best.certificate
+    assume(certificate.nu)  # one-sided LIP may prove more: it has none
     nu = np.array(certificate.nu) + rng.normal(size=len(prior)) * rng.choice([1e-6, 1e-3, 1.0])
     shuffled = dataclasses.replace(certificate, nu=tuple(nu.tolist()))
     assert shuffled.bound(best.problem).value <= best.value
@@ -803,3 +804,33 @@ def test_rounding_errors_of_prices_are_not_multiplied_by_the_ratio(eps):
     """The bound for sums under LDP was 0 at eps = 20: e^eps times an error of 1e-16 is more than the optimum."""
     found = optdp.solve_lip(np.random.default_rng(1).dirichlet(np.ones(5)), eps, notion="ldp")
     assert found.verify() and found.gap <= 1e-6
+
+
+@pytest.mark.parametrize("task", ["sum", "histogram"])
+@pytest.mark.parametrize("notion", ["lip", "ldp"])
+@pytest.mark.parametrize("d", [2, 5, 12])
+def test_a_category_that_is_all_but_certain_leaves_a_bracket(d, task, notion):
+    """Floats hold neither the others' probabilities nor what may be learned: the program had no solution, or prices no number."""
+    rare = Fraction(1, 10**20)
+    solution = optdp.solve_lip([1 - (d - 1) * rare, *[rare] * (d - 1)], 1.0, task=task, notion=notion)
+    assert solution.gap <= 1e-6 and solution.verify()
+    assert solution.mechanism.satisfies(solution.problem.privacy)
+
+
+@pytest.mark.parametrize("notion", ["lip", "ldp"])
+def test_categories_of_one_value_are_one(notion):
+    """With 30 categories of two values column generation proved nothing at eps = 30."""
+    p = np.random.default_rng(1).dirichlet(np.ones(30))
+    part = Fraction(float(p[0])) / sum(Fraction(float(v)) for v in p)
+    solution = optdp.solve_lip(list(map(float, p)), 30.0, values=[1.0] + [0.0] * 29, notion=notion)
+    merged = optdp.solve_lip([part, 1 - part], 30.0, values=[1.0, 0.0], notion=notion)
+    assert solution.value == pytest.approx(merged.value, rel=1e-2) and solution.gap <= 1e-2
+    assert solution.verify()
+
+
+def test_no_bound_is_below_what_one_sided_lip_proves():
+    p = list(np.random.default_rng(1).dirichlet(np.ones(30)))
+    values = [10.0**i for i in range(30)]
+    solution = optdp.solve_lip(p, 30.0, values=values, notion="ldp")
+    assert solution.lower_bound >= optdp.solve_lip(p, 30.0, values=values, notion="lip-lower").lower_bound > 0
+    assert solution.verify()

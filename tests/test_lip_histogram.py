@@ -1,5 +1,6 @@
 """Histograms over many categories: splitting a prior into sets, the program over levels, and the brackets that they give."""
 
+import time
 from dataclasses import replace
 
 import numpy as np
@@ -138,3 +139,17 @@ def test_a_proof_that_looks_at_more_sets_than_it_may_leaves_the_bound_of_the_lev
     found = optdp.solve_lip(raw, 3.0, task="histogram", notion="ldp")
     assert found.certificate.method == "chord" and found.verify()
     assert 0 < found.lower_bound <= usual.lower_bound and found.value == usual.value
+
+
+def test_the_program_over_levels_ends_with_the_time_limit():
+    """With 1,000 categories a time limit of 0.1 seconds took 50."""
+    p = np.random.default_rng(0).dirichlet(np.ones(30))
+    pricer = ConeHistogramRelaxed(p, np.exp(4.0), tuple(range(30)))
+    assert levels(pricer, 1e-12).rounds > 1
+    assert levels(pricer, 1e-12, time.perf_counter()).rounds == 1
+
+
+def test_a_width_of_nothing_is_no_division_by_it(recwarn):
+    p = np.array([1.0, 1e-300, 1e-300])
+    found = levels(ConeHistogramRelaxed(p, np.e, (10**300, 1, 1)), 1e-6)
+    assert np.isfinite(found.posteriors).all() and not recwarn

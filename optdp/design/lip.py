@@ -157,8 +157,8 @@ def design(run: Run, *, seed: int = 0) -> Solution:
     if run.solver is not None and run.method == "cvxpy":
         raise ValueError("solver is not allowed with the method 'cvxpy', which brings its own")
     work = _Work(run, require.integer("seed", seed, low=0))
-    prior, task, notion, d = work.prior, work.task, work.notion, len(work.prior)
-    run.progress(f"{task.kind} over {d} categories, {notion}")
+    prior, task, notion, d = work.prior, work.task, work.notion, work.size
+    run.progress(f"{task.kind} over {len(prior)} categories, {notion}")
     found, certificate, solver = work.solve(run.method)
     mechanism = LIPMechanism.private(work.privacy, prior, found.posteriors, found.weights, task)
     run.progress("certificate")
@@ -167,15 +167,20 @@ def design(run: Run, *, seed: int = 0) -> Solution:
         run.solution, mechanism, variables=f"weights of extreme posteriors ({found.columns} used of {extreme})",
         constraints=f"the mean posterior is the prior: {d} rows", solver=solver, objective=found.objective, bound=found.bound,
         message=f"{found.rounds} rounds{prior.missing}", stopped=found.timed_out, build=build_model,
-        arguments=(prior, work.eps, task, notion, None if d <= MOST_ENUMERATED else found.posteriors),
+        arguments=(prior, work.eps, task, notion, None if len(prior) <= MOST_ENUMERATED else found.posteriors),
     )  # fmt: skip
     try:
-        return solution(certificate)
+        made = solution(certificate)
     except Refusal:  # in integers a few more sets may matter than in floats
         if certificate.method != "vertices" or notion != "ldp":
             raise
         knots = pricing.ConeHistogramRelaxed(work.p, work.ratio, prior.weights).price(found.nu, pricing.RELAXED).knots
-        return solution(_certificate("chord", found.nu, knots))
+        made = solution(_certificate("chord", found.nu, knots))
+    # Prices that prove little, of a solve that stops early or where floats end, prove less than one-sided LIP, which asks least.
+    least = _certificate("simplex", np.zeros(0), np.zeros(0))
+    proven = least.bound(run.problem).value
+    enough = made.gap <= run.rtol or made.lower_bound >= proven
+    return made if enough else solution(least, bracket=(proven, made.value))
 
 
 register(
@@ -262,13 +267,26 @@ class _Work:
             self.unit = 2.0 ** (math.frexp(deviation)[1] - 1)
             self.values = x / self.unit
             self.variance = float(self.p @ self.values**2)
+        #: Categories with equal values may be one: their rows' mean is as good. The solver sees one of each group.
+        self.groups = np.arange(self.p.size)
+        if self.task.values is not None and self.notion != "lip-lower" and run.method in ("auto", "columns"):
+            self.groups = np.unique(self.task.values, return_inverse=True)[1].ravel()
+            if self.size == self.p.size:
+                self.groups = np.arange(self.p.size)
+
+    @property
+    def size(self) -> int:
+        """How many categories the solver sees."""
+        return int(self.groups.max()) + 1
 
     @cached_property
     def pricer(self) -> Any:
         """The pricing problem that fits, exact wherever it can be."""
         lip = self.notion == "lip"
         if self.values is not None:
-            return (pricing.BoxSum if lip else pricing.ConeSum)(self.p, self.values, self.ratio)
+            first = np.unique(self.groups, return_index=True)[1]
+            p = np.bincount(self.groups, self.p) if self.size < self.p.size else self.p
+            return (pricing.BoxSum if lip else pricing.ConeSum)(p, self.values[first], self.ratio)
         return (pricing.BoxHistogram if lip else pricing.ConeHistogram)(self.p, self.ratio, self.prior.weights)
 
     def solve(self, method: str) -> _Found:
@@ -278,16 +296,49 @@ class _Work:
             raise ValueError(f"backend = {method!r} is not allowed for {d} categories: {most}")
         if self.notion == "lip-lower":
             return self._simplex()
-        if method == "auto" and d == 2:
+        if self.certain:
+            return self._constant()
+        if method == "auto" and self.size == 2:
             return self._binary()
-        if method in ("enumeration", "cvxpy") or (method == "auto" and d <= ENUMERATED):
-            pricer, rows = self.pricer, extreme_posteriors(self.p, self.ratio, self.notion)
-            found = lp.enumerate_all(self.p, self.ratio, rows, pricer.gain(rows), self.solver)
+        if method in ("enumeration", "cvxpy") or (method == "auto" and self.size <= ENUMERATED):
+            pricer, p = self.pricer, self.pricer.probabilities
+            rows = extreme_posteriors(p, self.ratio, self.notion)
+            found = lp.enumerate_all(p, self.ratio, rows, pricer.gain(rows), self.solver)
             return self._generated(found, f"{self.name}, all extreme posteriors")
         if self.task.values is None:
             return self._histogram()
         found = lp.multilevel(self.pricer, tol=self._tolerance(), deadline=self.deadline, solver=self.solver)
         return self._generated(found, f"{self.name}, column generation (exact pricing)")
+
+    @cached_property
+    def others(self) -> float:
+        """The probability of all categories but the most probable one."""
+        return float(1 - max(self.prior.exact))
+
+    @property
+    def certain(self) -> bool:
+        """Whether one category is all but certain: what can be learned is then a share of about `others` of the loss, and floats
+        do not hold it.
+        """
+        if self.values is not None and self.notion == "ldp":
+            return False
+        lo, hi = pricing.box(self.p, self.ratio)
+        return bool((hi <= lo).any()) or self.others * self.ratio**2 <= self.rtol / 16
+
+    def _constant(self) -> _Found:
+        """One output, whose posterior is the prior, with prices that leave squares of `others`."""
+        p, ratio = self.p, self.ratio
+        method: Method = "knots"
+        nu, knots = np.zeros(p.size), np.zeros((1, 2))
+        if self.values is None:  # sum r_i^2 - nu.r is (1 - r_j)^2 and squares of the others
+            method = "chord"
+            nu, knots = np.where(np.arange(p.size) == np.argmax(p), 1.0, -1.0), np.array([[0.0, 1.0]])
+            if self.notion == "ldp":  # between these levels the others bound r_j on either side
+                ends = (1 + 2 * self.others + 2**-50) / ratio, 1 - ratio * self.others - 2**-50
+                knots = np.array([[t, 1.0] for t in sorted(ends)])
+        gain = 0.0 if self.values is not None else float(p @ p)
+        found = lp.Generated(p[None], np.ones(1), gain * self.unit**2, nu, gain * self.unit**2, 1, 0, False)
+        return found, _certificate(method, nu, knots), "closed form (one output)"
 
     def _tolerance(self) -> float:
         # One-sided LIP asks least, so that its error is below every other's.
@@ -303,7 +354,7 @@ class _Work:
 
     def _binary(self) -> _Found:
         """The two ends of the interval of posteriors; the dual is the line through them."""
-        p, pricer = self.p, self.pricer
+        p, pricer = self.pricer.probabilities, self.pricer
         ends = extreme_posteriors(p, self.ratio, self.notion)
         ends = ends[[int(np.argmin(ends[:, 1])), int(np.argmax(ends[:, 1]))]]
         low, high = ends[:, 1]
@@ -334,7 +385,7 @@ class _Work:
             tau = (1 + self.ratio) / (2 * self.ratio)  # near the optimum: the chord there
             about = 1 - (1 + self.ratio) * tau * float(p @ p) + self.ratio * tau**2 * float(p @ p)
             # Splitting loses some more than the program over levels.
-            found = histogram.levels(relaxed, max(self.rtol / 16 * about, pricing.RELAXED))
+            found = histogram.levels(relaxed, max(self.rtol / 16 * about, pricing.RELAXED), self.deadline)
             tol = max(tol, self.rtol / 2 * (1 - found.bound))
             if found.bound - found.objective > tol and len(pricer.price(found.nu, tol).knots):  # too many sets
                 pricer, tol = relaxed, max(tol, pricing.RELAXED)
@@ -372,21 +423,23 @@ class _Work:
 
     def _generated(self, found: lp.Generated, solver: str) -> _Found:
         """Into the units of the loss, with the knots of the proof."""
-        pricer = self.pricer
-        posteriors, weights = lp.polish(found, self.p)
+        pricer, p, groups = self.pricer, self.pricer.probabilities, self.groups
+        posteriors, weights = lp.polish(found, p)
         unit, nu, accuracy = self.unit, found.nu, self._tolerance() / 100 if self.task.values else ROUNDING
         # Prices at which the used posteriors have reduced cost 0 to full precision, if they are better.
         priced = pricer.price(nu, accuracy)
         missing = pricer.gain(posteriors) - posteriors @ nu
-        sharp = nu + np.linalg.lstsq(posteriors / self.p, missing, rcond=None)[0] / self.p
+        sharp = nu + np.linalg.lstsq(posteriors / p, missing, rcond=None)[0] / p
         again = pricer.price(sharp, accuracy)
-        if float(sharp @ self.p) + again.excess < float(nu @ self.p) + priced.excess:
+        if float(sharp @ p) + again.excess < float(nu @ p) + priced.excess:
             nu, priced = sharp + again.excess, pricer.price(sharp + again.excess, accuracy)
         if len(priced.knots) == 0:
             nu = nu + priced.excess
         method: Method = "knots" if self.task.values is not None else "chord" if len(priced.knots) else "vertices"
+        if self.size < self.p.size:
+            posteriors, solver = (posteriors / p)[:, groups] * self.p, f"{solver}, equal values as one"
         found = replace(
-            found, posteriors=posteriors, weights=weights, nu=nu * unit**2, objective=found.objective * unit**2,
+            found, posteriors=posteriors, weights=weights, nu=nu[groups] * unit**2, objective=found.objective * unit**2,
             bound=found.bound * unit**2,
         )  # fmt: skip
         certificate = _certificate(method, found.nu, priced.knots * [unit, unit**2])
@@ -397,9 +450,10 @@ class _Work:
                 if time.perf_counter() > self.deadline:
                     break
                 knots = pricer.price(nu + shift, accuracy).knots * [unit, unit**2]
-                other = _certificate(method, (nu + shift) * unit**2, knots)
+                raised = (nu + shift)[groups] * unit**2
+                other = _certificate(method, raised, knots)
                 if (proven := other.proven(self.problem)) > best:
-                    best, certificate, found = proven, other, replace(found, nu=(nu + shift) * unit**2)
+                    best, certificate, found = proven, other, replace(found, nu=raised)
         return found, certificate, solver
 
 

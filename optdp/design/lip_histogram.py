@@ -19,6 +19,9 @@ levels are found, and `split` turns each level into sets.
 
 from __future__ import annotations
 
+import math
+import time
+
 import numpy as np
 
 from optdp.design.lip_posteriors import Generated
@@ -88,8 +91,11 @@ def box_split(p: np.ndarray, ratio: float) -> Generated:
     return Generated(posteriors, weights, attained, nu, float(nu @ p), weights.size, 1, False)
 
 
-def levels(pricer: ConeHistogramRelaxed, tol: float) -> Generated:
-    """A mechanism for LDP and a dual point, by the program over levels: until bound and value are within `tol`, or it stalls."""
+def levels(pricer: ConeHistogramRelaxed, tol: float, deadline: float = math.inf) -> Generated:
+    """A mechanism for LDP and a dual point, by the program over levels: until bound and value are within `tol`, or it stalls.
+
+    No round begins after `deadline`, on the clock of `time.perf_counter`, but the first.
+    """
     from scipy.sparse import coo_matrix, hstack, identity, vstack
 
     p, ratio = pricer.probabilities, pricer.ratio
@@ -118,7 +124,7 @@ def levels(pricer: ConeHistogramRelaxed, tol: float) -> Generated:
         rounds += 1
         gap = bound - found.objective
         stalled = stalled + 1 if gap > 0.9 * before else 0
-        if gap <= tol or rounds >= ROUNDS or stalled >= STALLED:
+        if gap <= tol or rounds >= ROUNDS or stalled >= STALLED or time.perf_counter() > deadline:
             break
         before = min(gap, before)
         tau = np.union1d(tau[found.x[:k] > ROUNDING], pricer.peaks(nu, priced.knots[:, 0], MORE))
@@ -126,9 +132,10 @@ def levels(pricer: ConeHistogramRelaxed, tol: float) -> Generated:
     for t, weight, v, low, high in zip(tau, found.x[:k], found.x[k:].reshape(k, d), lo, hi, strict=True):
         if weight <= ROUNDING:
             continue
-        part, shares = split(p * v / (weight * (high - low)), high - low)
+        width = high - low  # 0 where a category is all but certain
+        part, shares = split(np.divide(p * v, weight * width, out=np.zeros(d), where=width > 0), width)
         # A likelihood s between 1 and E is a mixture of the two, which gains more.
-        favoured = np.clip(((low + (high - low) * shares) / (t * p) - 1) / (ratio - 1), 0.0, 1.0)
+        favoured = np.clip(((low + width * shares) / (t * p) - 1) / (ratio - 1), 0.0, 1.0)
         odd = np.argmax(np.minimum(favoured, 1 - favoured), axis=1)
         inner = favoured[np.arange(odd.size), odd]
         for high_too, rate in ((0.0, 1 - inner), (1.0, inner)):
