@@ -1082,3 +1082,17 @@ def test_where_the_gaussian_answers_no_solver_is_named():
     found = optdp.solve(problem, solver=Highs(method="ipm"))
     assert isinstance(found.mechanism, LatticeGaussian) and found.program.solver == "closed form, no solver"
     assert optdp.solve(problem, n=4, solver=Highs(method="ipm")).program.solver.startswith("HiGHS ipm")
+
+
+@pytest.mark.parametrize("bound", [5e-4, 3e-4])
+def test_wide_noise_under_kl_has_a_proof_on_the_integers(bound):
+    """The reference was given up while it still became more even, and there was no noise at all below a bound of 6e-4."""
+    solution = optdp.solve_additive(optdp.KL(bound), loss="abs", discrete=True)
+    assert solution.gap <= 1e-3 and solution.verify()
+
+
+@pytest.mark.parametrize("bound", [1e-3, 5e-4])
+def test_wide_noise_for_answers_that_are_to_be_exact(bound):
+    """No point was found to begin at, and the noise was refused as too rare for floats; its loss is near 1."""
+    solution = optdp.solve_additive(optdp.RDP(2, bound), loss=optdp.Threshold(0), discrete=True, rtol=3e-3)
+    assert solution.gap <= 3e-3 and solution.verify()

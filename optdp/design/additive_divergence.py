@@ -43,6 +43,8 @@ AIM = 0.8
 REACH, RATIOS = 6.0, 16.0
 #: How much farther they reach for Renyi divergences below this bound, where there are not too many.
 WIDER, GENTLE = 1.3, 3.0
+#: Shares of that for a loss on the integers that is constant far out, one after the other.
+NEARER = (1.0, 0.55, 0.39)
 #: The logarithm of how rare outcomes are whose likelihood ratios matter, for Renyi divergences.
 RARE = 15.0
 #: What is kept back of the bound, one after the other; how exactly the program is solved.
@@ -394,7 +396,11 @@ def _bracket(task: _Task, n: int, deadline: float) -> Bracket | None:
     if task.alpha is not None and task.bound < GENTLE:
         size = min(math.ceil(WIDER * n * task.radius) + n, VARIABLES)
     for share in SHARES:
-        found = task.solve(n, size, deadline, share)
+        # Of a loss that is constant far out, the steep tail of far variables may leave no point to begin at.
+        for part in NEARER if task.integers and task.beyond else (1.0,):
+            found = task.solve(n, max(math.ceil(part * size), 2 * n + 1), deadline, share)
+            if found is not None or time.perf_counter() > deadline:
+                break
         if found is None:
             return None
         mechanism = task.mechanism(found)
