@@ -862,9 +862,13 @@ def design(run: Run, *, n: int | None = None, gaussian: bool = True) -> Solution
             with contextlib.suppress(ValueError):
                 return additive_rounded.beside(_on_lattices(run, rtol, n, gaussian), found)
         return found
-    if n is None:
-        line = lambda part: design(part, gaussian=gaussian)  # noqa: E731
-        return additive_rounded.or_rounded(run, lambda: _on_lattices(run, rtol, n, gaussian), line)
+    if n is None and additive_rounded.fits(problem):  # lattices of integers cannot be as coarse as wide noise needs
+        try:
+            return _on_lattices(run, rtol, n, gaussian)
+        except ValueError:
+            with contextlib.suppress(ValueError):
+                return additive_rounded.solution(run, lambda part: design(part, gaussian=gaussian))
+            raise
     return _on_lattices(run, rtol, n, gaussian)
 
 

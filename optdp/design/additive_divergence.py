@@ -439,8 +439,6 @@ def design(run: Run, *, n: int | None = None) -> Solution:
                 with contextlib.suppress(ValueError):
                     return additive_rounded.beside(_on_lattices(run, rtol, n), found)
             return found
-    if n is None and not peaked:
-        return additive_rounded.or_rounded(run, lambda: _on_lattices(run, rtol, n), design)
     return _on_lattices(run, rtol, n)
 
 
@@ -456,9 +454,9 @@ def _on_lattices(run: Run, rtol: float, n: int | None) -> Solution:
     if steep is not None and (task.bound > STEEPEST or (steep.gap <= rtol and not fixed)):
         return _solution(run, steep)
     points = n or (int(task.width) if task.integers else math.ceil(3 / task.scale))
-    if not fixed and task.alpha is not None:  # the peak is resolved from the start
+    if not fixed and task.alpha is not None and task.bound >= 1:  # the peak is resolved from the start
         peak = additive_narrow.peak(task.bound, 1 if (task.loss.exponent or 1) < 2 else 2)
-        points = max(points, min(math.ceil(1.5 / peak), int(VARIABLES / (task.radius + 1))))
+        points = max(points, math.ceil(1.5 / peak))
     points = points if fixed else task.aligned(points)
     best: Bracket | None = None
     near, failed = None if fixed else additive_lattice.moved_in(problem), 0

@@ -70,27 +70,6 @@ def beside(first: Solution, second: Solution) -> Solution:
     return replace(noise, value=both.value, lower_bound=both.lower, certificate=both.certificate)
 
 
-def or_rounded(run: Run, lattice: Callable[[], Solution], design: Callable[[Run], Solution]) -> Solution:
-    """What a program on the lattice of the integers finds; where it fails or leaves a gap, both sides from the line too.
-
-    A program on integers has no choice of a mesh: of noise that is wide it needs very many, the line needs no more than else.
-    """
-    if not fits(run.problem):
-        return lattice()
-    try:
-        found = lattice()
-    except ValueError:
-        with contextlib.suppress(ValueError):
-            return solution(run, design)
-        raise
-    if found.gap > run.rtol and run.left() > 0:
-        with contextlib.suppress(ValueError):
-            found = beside(found, solution(run, design))
-            program = replace(found.program, seconds=run.seconds, stopped=run.seconds > run.time_limit)
-            return replace(found, program=program)
-    return found
-
-
 def solution(run: Run, design: Callable[[Run], Solution]) -> Solution:
     """Both sides from the line, where `design` solves the same problem."""
     objective: Any = run.problem.objective
