@@ -453,7 +453,7 @@ def _on_lattices(run: Run, rtol: float, n: int | None) -> Solution:
     steep = additive_peak.bracket(problem) if power and task.bound >= additive_peak.FROM else None
     if steep is not None and (task.bound > STEEPEST or (steep.gap <= rtol and not fixed)):
         return _solution(run, steep)
-    points = n or (int(task.width) if task.integers else math.ceil(3 / task.scale))
+    points = n or (int(task.width) if task.integers else max(1, math.ceil(3 / task.scale)))
     if not fixed and task.alpha is not None and task.bound >= 1:  # the peak is resolved from the start
         peak = additive_narrow.peak(task.bound, 1 if (task.loss.exponent or 1) < 2 else 2)
         points = max(points, math.ceil(1.5 / peak))
