@@ -817,6 +817,12 @@ def test_a_category_that_is_all_but_certain_leaves_a_bracket(d, task, notion):
     assert solution.mechanism.satisfies(solution.problem.privacy)
 
 
+def test_a_loose_tolerance_does_not_send_the_prior():
+    """A prior that is nearly certain is not all but certain, whatever gap would do."""
+    prior, loose = [0.999, 0.001], optdp.solve_lip([0.999, 0.001], 1.0, rtol=0.5)
+    assert loose.value == pytest.approx(optdp.solve_lip(prior, 1.0).value, rel=1e-9) and loose.gap <= 1e-9
+
+
 @pytest.mark.parametrize("notion", ["lip", "ldp"])
 def test_categories_of_one_value_are_one(notion):
     """With 30 categories of two values column generation proved nothing at eps = 30."""

@@ -64,8 +64,8 @@ NEAR, DOUBLED = 1.001, 9
 CROWDED = 128
 #: Lattices that may fail.
 FAILURES = 3
-#: How often the reference and what lies beyond it are fitted to each other; of more points than these only twice. The noise is
-#: followed to where units of its mass cost this share more or less than at the optimum.
+#: How often the reference and what lies beyond it are fitted to each other, and when that is enough; how many points it has at
+#: least where few are known. The noise is followed to where units of its mass cost this share more or less than at the optimum.
 ROUNDS, SETTLED, LONG, UNEVEN = 6, 1e-7, 800, 0.03
 #: Newton's steps for the ratio of two masses: about 1 where noise is wide.
 NEWTON = 8
@@ -176,9 +176,9 @@ class _Task(LatticeTask):
 
         def spare(x: float) -> float:
             logs = x * steps
-            if a is None:
-                return 2 * (cost - level) + float(multipliers @ (2 - 2 * np.cosh(logs))) / r
             with np.errstate(over="ignore"):  # far beyond the root
+                if a is None:
+                    return 2 * (cost - level) + float(multipliers @ (2 - 2 * np.cosh(logs))) / r
                 powers = (np.exp((a - 1) * (y - r)) * (a - (a - 1) * np.exp(y)) for y in (logs, -logs))
                 return 2 * (cost - level) + float(multipliers @ sum(powers))
 
@@ -465,7 +465,9 @@ def _on_lattices(run: Run, rtol: float, n: int | None) -> Solution:
         best = replace(made, value=value, lower=0.0)  # what is proven is about the other loss
     while True:
         run.progress(f"{points} lattice points per sensitivity", *((best.lower, best.value) if best else ()))
-        found = _bracket(task, points, deadline)
+        found = None
+        with contextlib.suppress(OverflowError):  # costs far out, of high powers
+            found = _bracket(task, points, deadline)
         if found is None:  # another lattice may do
             failed += 1
             if fixed or failed > FAILURES or time.perf_counter() > deadline:
@@ -498,9 +500,9 @@ def _on_lattices(run: Run, rtol: float, n: int | None) -> Solution:
             told += f"noise that reaches {task.radius:.0f} sensitivities far is too wide for a lattice; raise the bound"
             raise ValueError(told)
         raise ValueError(
-            f"{told}the program on {points} points per sensitivity has no usable solution (it may have none where the loss of "
-            "the best noise is too small for floats, such as a chance below about 1e-10); raise or lower the bound, or change "
-            "the loss or the sensitivity"
+            f"{told}the program on {points} points per sensitivity has no usable solution (it may have none where losses are "
+            "too small or too large for floats, such as a chance below about 1e-10 or a high power); raise or lower the bound, "
+            "or change the loss or the sensitivity"
         )
     return _solution(run, replace(whole, program=best.program))
 

@@ -75,6 +75,8 @@ MOST_ENUMERATED = 14
 #: A histogram over more categories is not improved by linear programs over posteriors if there are many vertices.
 COLUMNS = 300
 
+#: One category is all but certain where what one output costs more than the optimum is a smaller share than this.
+CERTAIN = 1e-6
 #: What the price of a set of categories may be off by, and the e^eps from which on rounding errors show in proofs for sums.
 ROUNDING, ROUNDED = 1e-16, 1e4
 
@@ -176,11 +178,14 @@ def design(run: Run, *, seed: int = 0) -> Solution:
             raise
         knots = pricing.ConeHistogramRelaxed(work.p, work.ratio, prior.weights).price(found.nu, pricing.RELAXED).knots
         made = solution(_certificate("chord", found.nu, knots))
-    # Prices that prove little, of a solve that stops early or where floats end, prove less than one-sided LIP, which asks least.
-    least = _certificate("simplex", np.zeros(0), np.zeros(0))
-    proven = least.bound(run.problem).value
-    enough = made.gap <= run.rtol or made.lower_bound >= proven
-    return made if enough else solution(least, bracket=(proven, made.value))
+    if (
+        made.gap > run.rtol
+    ):  # prices of a solve that stops early, or where floats end, may prove less than one-sided LIP
+        least = _certificate("simplex", np.zeros(0), np.zeros(0))
+        proven = least.bound(run.problem).value
+        if proven > made.lower_bound:
+            return solution(least, bracket=(proven, made.value))
+    return made
 
 
 register(
@@ -323,7 +328,7 @@ class _Work:
         if self.values is not None and self.notion == "ldp":
             return False
         lo, hi = pricing.box(self.p, self.ratio)
-        return bool((hi <= lo).any()) or self.others * self.ratio**2 <= self.rtol / 16
+        return bool((hi <= lo).any()) or self.others * self.ratio**2 <= min(self.rtol, CERTAIN) / 16
 
     def _constant(self) -> _Found:
         """One output, whose posterior is the prior, with prices that leave squares of `others`."""
