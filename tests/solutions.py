@@ -107,6 +107,7 @@ MAKE = {
     "notion gdp lattice": lambda: optdp.solve_additive(optdp.GDP(0.5), loss="squared", n=4),
     "notion gdp huber": lambda: optdp.solve_additive(optdp.GDP("1/3", 0.1), loss=optdp.Huber(0.2), rtol=0.05),
     "notion gdp discrete": lambda: optdp.solve_additive(optdp.GDP(1.0, 2.0), discrete=True, rtol=0.05),
+    "notion gdp rounded": lambda: optdp.solve_additive(optdp.GDP("4/3"), loss="squared", discrete=True),
     "notion gdp graded": lambda: graded(optdp.GDP(3.4)),
     "notion kl": lambda: optdp.solve_additive(optdp.KL(0.5), rtol=0.05),
     "notion kl squared": lambda: optdp.solve_additive(optdp.KL(0.5), loss="squared", rtol=0.05),

@@ -17,6 +17,7 @@ from optdp.exact import enclosures
 from optdp.mechanisms import gaussian
 from optdp.mechanisms.accounting import composed_delta
 from optdp.mechanisms.gaussian import LatticeGaussian
+from optdp.mechanisms.rounded import RoundedGaussian, RoundedNoise
 
 LINE = optdp.Line()
 MUS = st.one_of(st.floats(1e-6, 8.0), st.fractions(Fraction(1, 1000), 8), st.just(optdp.log(3)))
@@ -349,3 +350,81 @@ def test_it_is_saved_and_drawn_alike(tmp_path):
     x = np.linspace(-5, 5, 50_000)
     assert (again.randomize(x, 3) == noise.randomize(x, 3)).all()
     assert noise.randomize(1e300, 0) == 1e300 and np.isfinite(noise.randomize(-1e-300, 0))
+
+
+# --- rounded to the nearest integer
+
+
+def whole(mu, sensitivity=1.0):
+    return RoundedGaussian(optdp.Integers(), LatticeGaussian(LINE, sensitivity, mu))
+
+
+LOSSES = ["abs", "squared", optdp.Power(0.4), optdp.Power(7), optdp.Threshold(0), optdp.Threshold(3.5), optdp.Huber(1.5),
+          optdp.Pieces((0, 1, "5/2", 40), ((0,), (1, "1/3"), (0, 0, 1), (1700,)))]  # fmt: skip
+
+
+@given(st.floats(0.011, 8.0), st.sampled_from(LOSSES))
+@settings(max_examples=15, deadline=None)
+def test_at_sensitivity_one_it_is_optimal_whatever_the_loss(mu, loss):
+    found = optdp.solve_additive(optdp.GDP(mu), loss=loss, discrete=True)
+    assert found.gap < 1e-12 and found.verify() and found.mechanism == whole(mu)
+    k = np.arange(1, 10_000)
+    law = optdp.problem.as_loss(loss)
+    plain = float(law(0.0)) + np.diff(law(np.arange(10_000.0))) @ (2 * ndtr((0.5 - k) * mu))
+    assert found.value == pytest.approx(plain, rel=1e-9)
+
+
+@pytest.mark.parametrize("mu", [0.05, 1.0, 4.0])
+def test_no_integer_program_finds_better_noise(mu):
+    """Programs that know nothing of the Gaussian, and a probability that is too small for them."""
+    for loss in ("squared", optdp.Threshold(1)):
+        plain, found = (optdp.solve_additive(optdp.GDP(mu), loss=loss, discrete=True, n=n) for n in (1, None))
+        assert plain.lower_bound <= found.value <= plain.value and not isinstance(plain.mechanism, RoundedGaussian)
+    far = optdp.solve_additive(optdp.GDP(mu), loss=optdp.Threshold(5), discrete=True)
+    assert far.gap < 1e-12 and far.value == pytest.approx(2 * ndtr(-5.5 * mu), rel=1e-9)
+    bars = optdp.solve_additive(optdp.GDP(mu), loss=optdp.Quantile(0.95), discrete=True)
+    assert bars.gap == 0 and bars.value == max(math.ceil(-ndtri(0.025) / mu - 0.5), 0)
+
+
+def test_the_law_of_what_is_drawn_on_a_coarse_lattice(coarse):
+    """The mass of a half-integer counts to the integer nearer to 0; the value is of that law, and half-lines show it."""
+    noise = whole(0.25)
+    per = noise._per
+    law, ends = chances(noise.noise, 60 * per), np.arange(61) * per + per // 2 + 1
+    tails = 2 * (law.sum() - np.cumsum(law)[ends[:-1] - 1])  # P(|Y| > k), k = 0, 1, ...
+    low, high = noise.enclose_loss("abs")
+    assert low <= tails.sum() <= high and high - low < 5e-3
+    mass = -np.diff(tails, prepend=1.0)
+    drawn = noise.sample((200_000,), np.random.default_rng(5)).astype(int)
+    assert fits(drawn, np.concatenate([mass[:1], mass[1:] / 2]))
+    assert noise.noise_probability(np.arange(4)) == pytest.approx([mass[0], *(mass[1:4] / 2)], rel=1e-3)
+    assert noise.quantile([0.3, 0.5, 0.999]) == pytest.approx([-2, 0, 12]) and noise.cdf(12) >= 0.999 > noise.cdf(11)
+
+
+def test_what_the_rounded_gaussian_keeps():
+    noise = whole(1.0)
+    assert noise.guarantee() == optdp.GDP(1.0) and noise.satisfies(optdp.GDP(1.0)) is True
+    assert noise.satisfies(optdp.GDP(1 - 1e-9)) is False and noise.satisfies(optdp.GDP(2.0, 2.0)) is True
+    assert noise.satisfies(optdp.GDP(1.9, 2.0)) is False
+    for eps in (
+        0.1,
+        0.5,
+        0.9,
+        2.5,
+    ):  # the sets that are worst begin half-way between the Gaussian's and are a little better
+        j = np.arange(-3, 6)
+        exact = max(ndtr(1.5 - j) - math.exp(eps) * ndtr(0.5 - j))
+        assert noise.satisfies(optdp.ApproxDP(eps, 1.001 * noise.delta(eps))) is True
+        assert noise.satisfies(optdp.ApproxDP(eps, exact * (1 - 1e-9))) is False
+        assert exact <= noise.delta(eps) and composed_delta(noise, eps, 1) == pytest.approx(noise.delta(eps))
+    assert isinstance(noise, RoundedNoise) and "RoundedGaussian" in repr(noise)
+
+
+def test_which_gaussians_are_rounded():
+    with pytest.raises(ValueError, match="at most 100"):
+        whole(0.009)
+    with pytest.raises(ValueError, match="LatticeGaussian"):
+        RoundedGaussian(optdp.Integers(), optdp.solve_additive(1.0, 0.1).mechanism)
+    with pytest.raises(ValueError, match="custom"):
+        whole(1.0).enclose_loss(optdp.CustomLoss(np.square, reach=9.0))
+    assert optdp.solve_additive(optdp.GDP(0.009), discrete=True).gap < 1e-3

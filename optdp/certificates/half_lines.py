@@ -27,7 +27,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from math import ceil
+from math import ceil, floor
 from typing import Any
 
 from flint import arb, ctx
@@ -40,7 +40,7 @@ from optdp.problem import GDP, DistanceLoss, Integers, Problem
 from optdp.problem.privacy import gauss_tail
 
 #: Terms of the series that are added one by one; terms of the sum over m, at most, and how far out, in standard deviations.
-TERMS, MOST, FAR = 60, 5000, 40
+TERMS, MOST, FAR = 60, 8000, 40
 
 
 def variance_share(mu: Number) -> arb:
@@ -80,7 +80,7 @@ class HalfLinesCertificate(Certificate):
 
 
 def _any_loss(loss: Any, sensitivity: float, discrete: bool, mu: arb) -> arb:
-    """The sum over m, of `MOST` terms at most."""
+    """The sum over m, of `MOST` terms at most and those at which the loss jumps."""
     width = Fraction(sensitivity)
 
     def at(m: int) -> arb:
@@ -93,8 +93,16 @@ def _any_loss(loss: Any, sensitivity: float, discrete: bool, mu: arb) -> arb:
     last = ceil(2 * FAR / Fraction(float(mu.mid())))
     if loss.bounded:
         last = min(last, ceil((2 * loss.polynomials[0][-1] + 1) / width))
-    steps = range(0, last + 1, -(-last // MOST))
+    steps = sorted({*range(0, last + 1, -(-last // MOST)), *_jumps(loss, width, discrete)})
     work.count(30 * len(steps))
     values = [at(m) for m in steps]
     rises = (2 * gauss_tail(m * mu / 2) * (b - a) for m, a, b in zip(steps[1:], values, values[1:], strict=False))
     return values[0] + sum(rises, arb(0))
+
+
+def _jumps(loss: Any, width: Fraction, discrete: bool) -> set[int]:
+    """The first m at which the loss counts as beyond each of its breaks."""
+    breaks = loss.polynomials[0][1:] if loss.exponent is None else ()
+    if not discrete:
+        return {ceil(2 * b / width) for b in breaks}
+    return {ceil((2 * k - 1) / width) for b in breaks for k in {ceil(b), floor(b) + 1}}

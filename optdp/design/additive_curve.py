@@ -48,6 +48,8 @@ from optdp.exact import require, work
 from optdp.mechanisms.additive import AdditiveMechanism
 from optdp.mechanisms.baselines.noise import truncated_radius
 from optdp.mechanisms.gaussian import LatticeGaussian
+from optdp.mechanisms.rounded import RoundedGaussian
+from optdp.problem.domains import Integers, Line
 from optdp.problem.objectives import WorstCase
 from optdp.problem.privacy import GDP, ApproxDP, Curve, Profile
 from optdp.problem.problem import Problem
@@ -647,14 +649,17 @@ class _Task(LatticeTask):
         return np.append(masses[::-1].cumsum()[::-1][1 : program.size + 1], 0.0)
 
     def known(self, noise: bool) -> Bracket:
-        """What is known without a lattice: under Gaussian DP the bound of half-lines, and (`noise`) on the line the Gaussian."""
+        """What is known without a lattice: under Gaussian DP the bound of half-lines, and (`noise`) the Gaussian; integers it is
+        rounded to where that is best, at sensitivity 1.
+        """
         lower, mechanism, value = 0.0, None, math.inf
         proof: AdditiveCertificate | HalfLinesCertificate = AdditiveCertificate(1, "nodes", ())
         with contextlib.suppress(Refusal):
             lower, proof = HalfLinesCertificate().bound(self.problem).value, HalfLinesCertificate()
-        if noise and self.gaussian:
+        if noise and self.gaussian and (not self.integers or self.width == 1):
             with contextlib.suppress(ValueError):  # floats or its lattice are too coarse
-                mechanism = LatticeGaussian(self.problem.domain, self.width, self.privacy.mu)
+                line = LatticeGaussian(Line(), self.width, self.privacy.mu)
+                mechanism = RoundedGaussian(Integers(), line) if self.integers else line
                 value = mechanism.enclose(self.problem.objective)[1]
         return Bracket(mechanism, value, proof, min(lower, value))
 
@@ -880,7 +885,7 @@ def _on_lattices(run: Run, rtol: float, n: int | None, gaussian: bool) -> Soluti
     points = n or (int(task.width) if task.integers else math.ceil(4 * float(privacy.mu)) if task.gaussian else 6)
     best: Bracket | None = None
     coarse: TailProgram | None = None
-    known = task.known(gaussian and not fixed)
+    known = task.known(gaussian and n is None)
     slow = points > additive.LATTICE if task.integers else n is None and not task.loss.convex
     if slow and len(task.pairs) > 1 and any(delta > 0 for _, delta in task.pairs):
         known = from_single(run, additive.design).better(known)
@@ -928,7 +933,9 @@ def _on_lattices(run: Run, rtol: float, n: int | None, gaussian: bool) -> Soluti
             variables, f"{found_by}: {rows}", f"{task.solver.name}, {rounds}", run.seconds, run.rtol, program.objective,
             build=_model, arguments=(program.model,),
         )  # fmt: skip
-    message = "the noise is the Gaussian's" if isinstance(whole.mechanism, LatticeGaussian) else whole.kind
+    message = (
+        "the noise is the Gaussian's" if isinstance(whole.mechanism, LatticeGaussian | RoundedGaussian) else whole.kind
+    )
     told = replace(told, message=message, stopped=run.seconds > run.time_limit)
     return Solution(problem, whole.value, whole.lower, whole.mechanism, whole.certificate, told)
 

@@ -24,6 +24,7 @@ from optdp.exact import Number, enclosures, require
 from optdp.exact.numbers import border
 from optdp.mechanisms.additive import AdditiveMechanism
 from optdp.mechanisms.gaussian import LatticeGaussian
+from optdp.mechanisms.rounded import RoundedGaussian
 from optdp.problem.privacy import GDP, ApproxDP, gauss_tail
 
 #: What is added to a composed delta for the rounding of floats.
@@ -79,7 +80,7 @@ def composed_delta(noise: Any, eps: float, releases: int, *, step: float | None 
     """delta at `eps` of `releases` independent releases, for neighbours whose every answer differs by at most the sensitivity.
 
     **Arguments:** `noise`: an `AdditiveMechanism`, or anything with `delta(eps)`; `step`: of the grid of privacy losses, which a
-    `LatticeGaussian` needs none of: its delta is that of Gaussians, rounded up.
+    `LatticeGaussian`, rounded or not, needs none of: its delta is that of Gaussians, rounded up.
 
     **Raises** ValueError where the grid would have too many points.
 
@@ -89,6 +90,8 @@ def composed_delta(noise: Any, eps: float, releases: int, *, step: float | None 
     """
     eps = require.real("eps", eps, low=0.0)
     releases = require.integer("releases", releases, low=1, high=10**6)
+    if isinstance(noise, RoundedGaussian):
+        noise = noise.noise
     if isinstance(noise, LatticeGaussian):
         with ctx.workprec(enclosures.PRECISION):
             mu, e = enclosures.ball(noise.mu) * arb(releases).sqrt(), enclosures.ball(eps)

@@ -116,10 +116,12 @@ class LatticeGaussian(OnLattice, NormalNoise):
         with ctx.workprec(enclosures.PRECISION):
             return enclosures.round_up(enclosures.ball(self.mu) * enclosures.ball(share))
 
-    def _broken(self, privacy: Privacy, apart: int) -> bool:
+    def _broken(self, privacy: Privacy, apart: int, unit: int = 1) -> bool:
         """Whether the outputs from a lattice point on, K >= k, of inputs that are so many steps apart prove that it is not kept.
 
         As N/g >= k implies K >= k, which implies N/g > k - 1: P(K >= k - apart) >= Q((k - apart)/s), P(K >= k) <= Q((k - 1)/s).
+
+        **Arguments:** `unit`: of k, if not 1, only the first ones that are nearer to a multiple of it than to those below.
         """
         with ctx.workprec(2 * enclosures.PRECISION):
             s = self._steps()
@@ -131,10 +133,12 @@ class LatticeGaussian(OnLattice, NormalNoise):
             elif isinstance(privacy, Profile | Curve):  # a curve's pairs imply it; what it asks for are its points
                 pairs = privacy.pairs if isinstance(privacy, Profile) else privacy.points
             for eps, delta in pairs if apart else ():
-                k = math.ceil(enclosures.upper(enclosures.ball(eps) * s**2 / apart)) + apart // 2
-                excess = gauss_tail((k - apart) / s) - enclosures.exp(eps) * gauss_tail((k - 1) / s)
-                if excess > enclosures.ball(delta):
-                    return True
+                best = math.ceil(enclosures.upper(enclosures.ball(eps) * s**2 / apart)) + apart // 2
+                first = best // unit * unit + unit // 2 + 1
+                for k in [best] if unit == 1 else [first - unit, first] if first > unit else [first]:
+                    excess = gauss_tail((k - apart) / s) - enclosures.exp(eps) * gauss_tail((k - 1) / s)
+                    if excess > enclosures.ball(delta):
+                        return True
         return False
 
     def delta(self, eps: Number) -> float:

@@ -16,22 +16,26 @@ from fractions import Fraction
 from typing import Annotated, Any
 
 import numpy as np
-from flint import ctx
+from flint import arb, ctx
 from numpy.typing import ArrayLike
 
-from optdp.exact import Check, Seed, Within, as_rng, enclosures, in_blocks
+from optdp.exact import Check, Seed, Within, as_rng, enclosures, in_blocks, work
 from optdp.mechanisms.additive import AdditiveMechanism
 from optdp.mechanisms.gaussian import LatticeGaussian
 from optdp.mechanisms.noise import AdditiveNoise, ProvenNoise, added
 from optdp.mechanisms.staircase import LatticeStaircase
 from optdp.problem import Integers, Line, LossLike, Objective, Privacy, Quantile
 from optdp.problem.losses import Pieces
+from optdp.problem.privacy import gauss_tail
 from optdp.problem.rounding import ramped, rounded
 
 #: Sensitivities from 1 to this: the grid of the noise on the line is finer than the integers.
 WIDEST = 2.0**36
 #: Midpoints of parts of [0, 1], for averages over how Z is rounded: its density has jumps.
 NODES = (np.arange(32) + 0.5) / 32
+#: The largest standard deviation of a Gaussian whose values are summed up over the integers, and how far: in standard deviations,
+#: and how many more for the root of the degree by which the loss grows.
+SUMMED, FAR, FURTHER = 100.0, 40, 2
 
 
 @dataclass(frozen=True, repr=False)
@@ -193,8 +197,98 @@ class RoundedNoise(ProvenNoise):
 
     def __repr__(self) -> str:
         losses = f"E|Z| = {self.noise_loss('abs'):.6g}, sd = {self.noise_loss('squared') ** 0.5:.6g}"
-        return f"RoundedNoise, integer noise for sensitivity {self.sensitivity:g}: rounded noise of the line, {losses}"
+        name = type(self).__name__
+        return f"{name}, integer noise for sensitivity {self.sensitivity:g}: rounded noise of the line, {losses}"
 
     def _loss(self, loss: Any) -> Any:
         law = self.noise._loss(loss)
         return law.whole if law.form == "distance" else law
+
+
+@dataclass(frozen=True, repr=False)
+class RoundedGaussian(RoundedNoise):
+    """Gaussian noise, exactly sampled and rounded to the nearest integer, which keeps mu-GDP: it moves with the input.
+
+    **Arguments:** `domain`: the `Integers`; `noise`: a `LatticeGaussian` on the `Line` with a standard deviation of at most 100.
+
+    **Source:** Dong, Roth, Su, "Gaussian differential privacy" (2022) for the guarantee; the value is optdp's.
+
+        >>> import optdp
+        >>> noise = RoundedGaussian(optdp.Integers(), LatticeGaussian(optdp.Line(), 1.0, 2))
+        >>> noise.enclose_loss(optdp.Threshold(0))                # 2 Phi(-1) = 0.31731050786291...
+        (0.31731050786291..., 0.31731050786291...)
+        >>> noise.guarantee()
+        GDP(mu=Fraction(2, 1), sensitivity=1.0)
+    """
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not isinstance(self.noise, LatticeGaussian) or self.noise.sigma > SUMMED:
+            allowed = f"it must be a LatticeGaussian with a standard deviation of at most {SUMMED:g}"
+            raise ValueError(f"noise = {self.noise!r} is not allowed: {allowed}")
+
+    def satisfies(self, privacy: Privacy) -> bool | None:
+        """True where the noise on the line satisfies it, False where a half-line of integers breaks it."""
+        if self.noise.satisfies(privacy):
+            return True
+        reach = getattr(privacy, "sensitivity", self.sensitivity)
+        return False if self.noise._broken(privacy, math.floor(reach) * self._per, self._per) else None
+
+    def enclose_loss(self, loss: LossLike = "abs") -> tuple[float, float]:
+        """(low, high) that contain E L(|Y - x|) = L(0) + sum_k P(|Z| >= k) (L(k) - L(k - 1)), proven.
+
+        Half-integers are points of the lattice of K, and at one |K| counts to the integer below: from |N|/g >= h + 1 follows
+        |K| >= h + 1, from which follows |N|/g > h, where gh = k - 1/2 (`LatticeGaussian`).
+        """
+        law = self._loss(loss)
+        with ctx.workprec(2 * enclosures.PRECISION):
+            s, per = self.noise._steps(), self._per
+            places, more = _rises(law, s / per)
+            work.count(60 * len(places))
+            low = high = _at(law, 0)
+            for k in places:
+                rise, edge = _at(law, k) - _at(law, k - 1), k * per - per // 2
+                low += 2 * gauss_tail((edge + 1) / s) * rise
+                high += 2 * gauss_tail(edge / s) * rise
+            return max(enclosures.round_down(low), 0.0), enclosures.round_up(high + more)
+
+    def noise_loss(self, loss: LossLike = "abs") -> float:
+        low, high = self.enclose_loss(loss)
+        return low + (high - low) / 2
+
+    def _averaged(self, function: Callable[[np.ndarray], np.ndarray], at: np.ndarray) -> np.ndarray:
+        """All of a unit is rounded alike."""
+        return function(at + 0.5)
+
+    def _integers(self, shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray:
+        """What is as near to two integers as to one counts to the one that is nearer to 0."""
+        per, places = self._per, self.noise._places(math.prod(shape), rng).reshape(shape)
+        return np.sign(places) * ((np.abs(places) + (per // 2 - 1)) // per)
+
+
+def _at(law: Any, k: int) -> arb:
+    """L(k)."""
+    if law.exponent is not None:
+        return arb(k) ** enclosures.ball(law.exponent) if k else arb(0)
+    return enclosures.ball(law.exact(Fraction(k)))
+
+
+def _rises(law: Any, sigma: arb) -> tuple[list[int], arb]:
+    """(the k at which L(k) - L(k - 1) may not be 0, a bound on what larger k add to E L(|Z|)) for a standard deviation sigma.
+
+    Where L(K + i) <= c (i + 1)^d they add at most 2 Q(z) c sum_i (i + 1)^d r^i <= 2 Q(z) c d!/(1 - r)^(d + 1), with
+    z = (K - 1/2)/sigma and r = e^(-z/sigma), as Q(z + h) <= e^(-zh) Q(z).
+    """
+    factor, power = law.growth
+    degree = math.ceil(power)
+    last = math.ceil((FAR + FURTHER * math.sqrt(degree)) * float(sigma)) + 1
+    breaks, rows = law.polynomials or ((Fraction(0),), ((0, 1),))
+    places = {k for b in breaks[1:] for k in (math.ceil(b), math.floor(b) + 1)}
+    for row, start, end in zip(rows, breaks, (*breaks[1:], None), strict=True):
+        if any(row[1:]):
+            places.update(range(math.floor(start) + 1, last if end is None else min(math.floor(end) + 1, last)))
+    if law.bounded and breaks[-1] < last:
+        return sorted(places), arb(0)
+    z = (last - enclosures.ball(Fraction(1, 2))) / sigma
+    count = (1 - (-z / sigma).exp()) ** -(degree + 1) * arb(degree + 1).gamma()
+    return sorted(places), 2 * gauss_tail(z) * enclosures.ball(factor) * arb(last) ** enclosures.ball(power) * count
