@@ -19,6 +19,10 @@ import optdp
 from optdp.certificates.additive import SCALE, lattice_costs
 from optdp.certificates.base import Refusal
 from optdp.certificates.divergence import DivergenceCertificate
+from optdp.design import additive_divergence
+from optdp.design.progress import Progress
+from optdp.design.registry import Run
+from optdp.exact import work
 from optdp.mechanisms.additive import AdditiveMechanism
 
 LINE = optdp.Line()
@@ -493,3 +497,39 @@ def test_orders_next_to_one_are_those_of_the_kl_divergence():
         assert optdp.Solution.from_dict(json.loads(json.dumps(found.to_dict()))).verify()
     with pytest.raises(Refusal, match="KL or RDP"):
         found.certificate.bound(replace(found.problem, privacy=optdp.GDP(1.0)))
+
+
+@pytest.mark.parametrize(
+    ("privacy", "loss"),
+    [(optdp.RDP(1.5, 0.0857, 128), "squared"), (optdp.KL(3.3e-4, 100), optdp.Power(4)),
+     (optdp.RDP(1.0001, 0.02, 100), "squared"), (optdp.RDP(1.0001, 0.02, 1000), "abs")],
+)  # fmt: skip
+def test_noise_that_is_too_wide_for_the_lattice_of_the_integers_is_that_of_the_line(privacy, loss):
+    """They were refused; with orders next to 1, where noise is rounded, in the words of an error of Python."""
+    found = optdp.solve(optdp.Problem(privacy, optdp.Integers(), loss, optdp.Additive()), time_limit=5)
+    assert found.gap <= 1e-3 and found.verify() and type(found.mechanism).__name__ == "RoundedNoise"
+
+
+def test_steps_at_no_ends_of_cells_have_lattices_of_their_own():
+    """The gap was 0.42."""
+    loss = optdp.Pieces((0, 0.637876, 2 * 0.637876), ((0,), (1,), (3,)))
+    task = additive_divergence._Task(optdp.Problem(optdp.KL(3.08), LINE, loss, optdp.Additive()))
+    coarse = additive_divergence._bracket(task, 8, math.inf)
+    found = additive_divergence._at_steps(Run(task.problem, 0.01, 60.0, "auto", None, Progress()), task, coarse)
+    assert coarse.gap > 0.3 and found.gap < 0.01 and found.mechanism.n == 58
+
+
+def test_losses_that_are_zero_until_a_kink_are_solved():
+    """Between points the kink lowers costs below 0, where no lattice of a few points had a solution."""
+    task = additive_divergence._Task(
+        optdp.Problem(optdp.KL(4.0), LINE, optdp.Pieces((0, 0.823), ((0,), (-0.823, 1))), optdp.Additive())
+    )
+    assert task.finer(21) == 34 and task.sag(34) < 0.1 * task.sag(21) and task.aligned(60) == 79
+    assert optdp.solve(replace(task.problem, privacy=optdp.KL(3.0)), rtol=0.9).gap < 0.9
+
+
+def test_what_nobody_could_check_is_not_made(monkeypatch):
+    """Solutions at a large KL bound did not verify within the usual limit."""
+    monkeypatch.setattr(work, "LIMIT", 0.2)
+    found = optdp.solve(optdp.Problem(optdp.KL(3.0), optdp.Line(), "abs", optdp.Additive()), time_limit=5)
+    assert found.verify(limit=0.2) and found.gap < 0.1

@@ -15,6 +15,7 @@ import contextlib
 import math
 import time
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -25,7 +26,7 @@ from optdp.design import additive_lattice, additive_narrow, additive_peak, addit
 from optdp.design.additive_lattice import JUMPY, Bracket, LatticeTask, as_weights
 from optdp.design.additive_rounded import FEW
 from optdp.design.registry import Run, register
-from optdp.exact import require
+from optdp.exact import require, work
 from optdp.exact.numbers import Number, border
 from optdp.exact.sampling import LIMB
 from optdp.mechanisms.additive import AdditiveMechanism
@@ -62,8 +63,12 @@ ENOUGH = 1e-4
 NEAR, DOUBLED = 1.001, 9
 #: The largest sensitivity at which integers are points of a lattice: noise is rounded to more of them.
 CROWDED = 128
-#: Lattices that may fail.
-FAILURES = 3
+#: Lattices that may fail; the share of what a kink takes from costs that it may take on the next one.
+FAILURES, LOWER = 3, 0.1
+#: Lattices of up to BESIDE points are looked at for steps that are at the ends of no cells, and LATTICES of them are tried.
+BESIDE, LATTICES = 128, 2
+#: The share of the usual limit that both sides of a lattice may take to be checked, with all that is tried for them.
+PROOF = 0.9
 #: How often the reference and what lies beyond it are fitted to each other, and when that is enough; how many points it has at
 #: least where few are known. The noise is followed to where units of its mass cost this share more or less than at the optimum.
 ROUNDS, SETTLED, LONG, UNEVEN = 6, 1e-7, 800, 0.03
@@ -94,7 +99,30 @@ class _Task(LatticeTask):
     def aligned(self, points: int) -> int:
         """Points per sensitivity near `points` that suit the jumps."""
         fits = additive_lattice.coarsest(self.jumps) if self.loss.steps else None
+        if self.bent:
+            return min(range(points, points + points // 3 + 2), key=self.sag)
         return fits or (additive_lattice.aligned(points, self.jumps, self.loss.steps) if self.jumps else points)
+
+    @property
+    def flat(self) -> bool:
+        """Whether the loss is constant near 0: there is no peak then."""
+        return self.loss.polynomials is not None and not any(self.loss.polynomials[1][0][1:])
+
+    @property
+    def bent(self) -> bool:
+        """Whether it is until a kink: between lattice points this lowers all costs before it, on coarse lattices below 0."""
+        return self.flat and not self.jumps
+
+    def sag(self, n: int) -> float:
+        """By how much, of a `bent` loss."""
+        costs = self.costs(n, math.ceil(n * float(self.loss.polynomials[0][1] / Fraction(self.width))) + 1)
+        return float(self.loss(0.0)) - float(costs[0])
+
+    def finer(self, points: int) -> int:
+        """More points per sensitivity, for a lattice on which there is no solution."""
+        more = range(points + 1, int(VARIABLES / 2 / (self.radius + 1)) + 1) if self.bent else range(0)
+        most = LOWER * self.sag(points) if more else 0.0
+        return next((n for n in more if self.sag(n) <= most), math.ceil(1.3 * points))
 
     def weight(self, n: int, size: int) -> np.ndarray:
         """How many points are at each distance."""
@@ -389,6 +417,18 @@ class _Point:
     problem: Problem
 
 
+def _checked(task: _Task, n: int, deadline: float) -> tuple[Bracket | None, float]:
+    """(None where the proofs would take more than is allowed: what nobody could check is of no use, how many times as many
+    points may be checked, and are found in the time that is left).
+    """
+    limit, began = PROOF * work.LIMIT, time.perf_counter()
+    with contextlib.suppress(work.Overwork), work.limited(limit) as meter:
+        made = _bracket(task, n, deadline)
+        now = time.perf_counter()
+        return made, math.sqrt(min(limit * 1e6 / max(meter.done, 1.0), max(deadline - now, 0.0) / (now - began)))
+    return None, 1.0
+
+
 def _bracket(task: _Task, n: int, deadline: float) -> Bracket | None:
     if n * (task.radius + 1) > VARIABLES:
         return None
@@ -439,7 +479,13 @@ def design(run: Run, *, n: int | None = None) -> Solution:
                 with contextlib.suppress(ValueError):
                     return additive_rounded.beside(_on_lattices(run, rtol, n), found)
             return found
-    return _on_lattices(run, rtol, n)
+    try:
+        return _on_lattices(run, rtol, n)
+    except ValueError:  # the lattice of the integers cannot be as coarse as wide noise needs
+        if n is None and width > 1 and additive_rounded.fits(problem):
+            with contextlib.suppress(ValueError):
+                return additive_rounded.solution(run, design)
+        raise
 
 
 def _on_lattices(run: Run, rtol: float, n: int | None) -> Solution:
@@ -454,7 +500,8 @@ def _on_lattices(run: Run, rtol: float, n: int | None) -> Solution:
     if steep is not None and (task.bound > STEEPEST or (steep.gap <= rtol and not fixed)):
         return _solution(run, steep)
     points = n or (int(task.width) if task.integers else max(1, math.ceil(3 / task.scale)))
-    if not fixed and task.alpha is not None and task.bound >= 1:  # the peak is resolved from the start
+    peaked = task.alpha is not None and task.bound >= 1 and not task.flat
+    if peaked and not fixed:  # the peak is resolved from the start
         peak = additive_narrow.peak(task.bound, 1 if (task.loss.exponent or 1) < 2 else 2)
         points = max(points, math.ceil(1.5 / peak))
     points = points if fixed else task.aligned(points)
@@ -465,26 +512,28 @@ def _on_lattices(run: Run, rtol: float, n: int | None) -> Solution:
         best = replace(made, value=value, lower=0.0)  # what is proven is about the other loss
     while True:
         run.progress(f"{points} lattice points per sensitivity", *((best.lower, best.value) if best else ()))
-        found = None
+        found, room = None, math.inf
         with contextlib.suppress(OverflowError):  # costs far out, of high powers
-            found = _bracket(task, points, deadline)
+            found, room = (_bracket(task, points, deadline), 1.0) if fixed else _checked(task, points, deadline)
         if found is None:  # another lattice may do
             failed += 1
             if fixed or failed > FAILURES or time.perf_counter() > deadline:
                 break
-            points = math.ceil(0.85 * points) if best else math.ceil(1.3 * points)
+            points = math.ceil(0.85 * points) if best else task.finer(points)
             continue
         before, best = best, found.better(best)
         if before is not None and before.value < found.value:  # what is told is about the noise
             best = replace(best, program=before.program)
         if fixed or best.gap <= rtol or time.perf_counter() > deadline:
             break
-        last, most = points, min(4 * points, int(VARIABLES / (task.radius + 1)))
+        last, most = points, int(min(4 * points, VARIABLES / (task.radius + 1), room * points))
         most = min(most, JUMPY) if task.jumps else most
         wanted = math.ceil(points * math.sqrt(found.gap / (AIM * rtol)))
         points = task.aligned(min(max(wanted, points + 1), most))
         if points <= last or (task.jumps and last >= JUMPY):
             break
+    if best is not None and near is None and task.loss.steps and not fixed:
+        best = _at_steps(run, task, best)
     if best is None and steep is not None:
         return _solution(run, steep)
     if best is None and time.perf_counter() > deadline:
@@ -505,6 +554,25 @@ def _on_lattices(run: Run, rtol: float, n: int | None) -> Solution:
             "or change the loss or the sensitivity"
         )
     return _solution(run, replace(whole, program=best.program))
+
+
+def _at_steps(run: Run, task: _Task, best: Bracket) -> Bracket:
+    """Where steps are at the ends of no cells: the lattices as well on which they are the nearest before such ends, in
+    sensitivities, of which that on the way to a gap had no choice.
+    """
+    off: dict[float, int] = {}
+    for n in range(1, min(BESIDE, int(VARIABLES / 2 / (task.radius + 1))) + 1):
+        end = Fraction(0 if task.bins(n) else 1, 2)
+        off.setdefault(float(additive_lattice.beyond(n, task.jumps, end)) / n, n)
+    for _, points in sorted(off.items())[:LATTICES]:
+        if best.gap <= run.rtol or run.left() <= 0:
+            break
+        run.progress(f"{points} lattice points per sensitivity", best.lower, best.value)
+        found, _ = _checked(task, points, run.began + run.time_limit)
+        if found is not None:
+            told = found.program if found.value < best.value else best.program
+            best = replace(found.better(best), program=told)
+    return best
 
 
 def _solution(run: Run, best: Bracket) -> Solution:
@@ -533,8 +601,10 @@ def _near_kl(run: Run, n: int | None) -> Solution:
 
     def solved(bound: Number) -> Solution:
         other = replace(run.problem, privacy=KL(bound, privacy.sensitivity))
-        part = replace(run, problem=other, rtol=max(run.rtol / 3, 1e-5))
-        return design(replace(part, progress=run.progress.part(f"under {other.privacy.adjective}")), n=n)
+        # Half of the time that is left, so that there is some for what follows.
+        part = replace(run, problem=other, rtol=max(run.rtol / 3, 1e-5), time_limit=(run.seconds + run.time_limit) / 2)
+        part = replace(part, progress=run.progress.part(f"under {other.privacy.adjective}"))
+        return _on_lattices(part, part.rtol, n)  # not from the line: both sides are changed below
 
     proof: Any = solved(privacy.bound).certificate
     certificate = replace(proof, kl=True)

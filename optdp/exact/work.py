@@ -50,8 +50,10 @@ _meter: ContextVar[_Meter | None] = ContextVar("meter", default=None)
 
 
 @contextmanager
-def limited(seconds: float, subject: str = "this proof") -> Iterator[None]:
+def limited(seconds: float, subject: str = "this proof") -> Iterator[_Meter]:
     """Inside, `count` stops what takes more than so many seconds in all; within another `limited`, its limit holds too.
+
+    **Returns** what counts the work, in microseconds (`done`).
 
     **Arguments:** `subject`: what the message is about.
 
@@ -59,9 +61,10 @@ def limited(seconds: float, subject: str = "this proof") -> Iterator[None]:
     """
     if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not seconds > 0:
         raise ValueError(f"limit = {seconds!r} is not allowed: limit must be a number of seconds > 0")
-    token = _meter.set(_Meter(seconds, subject, _meter.get()))
+    meter = _Meter(seconds, subject, _meter.get())
+    token = _meter.set(meter)
     try:
-        yield
+        yield meter
     finally:
         _meter.reset(token)
 
