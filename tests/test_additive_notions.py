@@ -13,12 +13,13 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog
 from scipy.special import ndtr, ndtri
 
 import optdp
+from optdp.certificates.additive import SCALE, lattice_costs
 from optdp.certificates.base import Refusal
 from optdp.certificates.graded import GradedCertificate, Test
 from optdp.certificates.half_lines import HalfLinesCertificate
@@ -27,7 +28,7 @@ from optdp.design.additive import private_finite
 from optdp.design.additive_graded import Mesh, Relaxation
 from optdp.exact import enclosures
 from optdp.exact.pairs import Pair
-from optdp.mechanisms.additive import AdditiveMechanism, largest_around
+from optdp.mechanisms.additive import TOTAL, AdditiveMechanism, largest_around
 from optdp.mechanisms.gaussian import LatticeGaussian
 from optdp.problem.privacy import Privacy, mu_between
 from optdp.solvers import Highs
@@ -214,6 +215,18 @@ def test_noise_on_a_mesh_that_starts_from_another_mesh_is_private():
         assert task.mechanism(best.program).admitted(task.privacy) is True, cells
     best.program.seen.clear()
     assert not best.program.broken(best.program.inner, additive_curve.BROKEN)
+
+
+@pytest.mark.parametrize("power", [0.2, 0.5])
+def test_noise_on_a_mesh_keeps_the_curve_for_concave_losses(power):
+    """It did not: its tail was raised to the mass of one point at its end, and sets that a narrow peak is in were passed over."""
+    task = additive_curve._Task(
+        optdp.Problem(optdp.GDP(3.0), optdp.Line(), optdp.Power(power), optdp.Additive()), math.inf, None
+    )
+    first = additive_curve._bracket(task, 12, None, 1e-3)
+    best, _ = additive_curve._refined(task, first, first, 12, 0.5, 0.0, 0.03, 128)
+    assert best.mechanism is not first.mechanism and best.mechanism.admitted(task.privacy) is True
+    assert best.value < 0.85 * first.value
 
 
 @pytest.mark.parametrize("size", [4, 20, 200])
@@ -999,6 +1012,58 @@ def test_masses_are_raised_outwards_in_one_go(monkeypatch):
         noise = additive_lattice.private_geometric(privacy, optdp.Line(), n, np.repeat([1.0, 1e-9], [5, 3000]))
         assert noise.satisfies(privacy) and len(passes) <= 6
         passes.clear()
+
+
+@given(st.integers(0, 10_000), st.booleans(), st.sampled_from([0.01, 0.5, 3.0, 20.0]))
+@settings(max_examples=25, deadline=None)
+def test_raised_masses_are_the_least_that_keep_the_ratio(seed, bins, eps):
+    """From the centre outwards each is what all within a sensitivity, as they are by then, ask for; in the tail none rises."""
+    rng, ratio = np.random.default_rng(seed), enclosures.exp_below(eps)
+    n, scale = int(rng.integers(1, 9)), 2.0 ** -rng.integers(1, 40, 40)
+    p = rng.random(int(rng.integers(n + 1, 40)))
+    p *= scale[: p.size]
+    total = float((1 + bins) * p[0] + 2 * p[1:-n].sum() + 2 * p[-n:].sum() / -math.expm1(-eps))
+    plain, before = [max(1, v) for v in additive_lattice.as_weights(p, total)], None
+    while plain != before:
+        before = list(plain)
+        for a in range(len(plain)):
+            plain[a] = max(plain[a], math.ceil(max(plain[max(a - n, 0) : a + n + 1]) / ratio))
+        for r in range(len(plain) - 2, len(plain) - n - 1, -1):
+            plain[r] = max(plain[r], plain[r + 1])
+    assume(2 * (sum(plain[:-n]) + sum(plain[-n:]) / (1 - 1 / ratio)) < 0.99 * TOTAL)  # else all are made smaller first
+    noise = additive_lattice.private_geometric(optdp.ApproxDP(eps), optdp.Line(), n, p, bins)
+    assert noise.weights == tuple(plain[:-n])
+
+
+@pytest.mark.parametrize("q", [0.3, 1.0, 1.01, 2.0, 2.7, 9.0])
+def test_costs_in_floats_are_those_of_the_proof(q):
+    for n, last in ((1, 6), (7, 90), (400, 900)):
+        exact = [float(Fraction(int(c), 2**SCALE)) for c in lattice_costs(optdp.Power(q), 1.0, n, last)]
+        near = additive_lattice._power_costs(q, n, last)
+        assert (
+            near == pytest.approx(exact, rel=1e-12, abs=1e-15 * abs(exact[min(n, last)])) and (np.diff(near) >= 0).all()
+        )
+    with pytest.raises(OverflowError):
+        additive_lattice._power_costs(100.0, 1, 10_000)
+
+
+@pytest.mark.parametrize("tail", [(), (4, 4, 3)])
+@pytest.mark.parametrize("sent", [False, True])
+def test_cells_of_the_same_weight_are_taken_together(tail, sent):
+    """What they cost is the sum over all of them, and over all periods of the tail."""
+    noise = AdditiveMechanism(
+        optdp.Line(), 1.0, 3, (90, 90, 40, 7, 7, 6), 2 * (not sent), tail, 2**60 * bool(tail), 2.0
+    )
+    periods = [3 / 4 * 4.0**-k * np.array(tail) for k in range(30)]  # b = 2^60/2^62
+    masses = np.concatenate([noise.weights, *periods]) * np.append(1.0, np.full(5 + 30 * len(tail), 2.0))
+    for q in (0.3, 1.5, 3.4):
+        ends = (np.arange(masses.size + 1) - 0.5) / 3
+        ends[0] = 0.0
+        means = np.diff(ends ** (q + 1) / (q + 1)) / np.diff(ends)
+        low, high = noise.enclose_loss(optdp.Power(q), sent=sent)
+        assert low <= high <= low * (1 + 1e-9) and masses @ means / (noise.atom + masses.sum()) == pytest.approx(
+            low, rel=1e-9
+        )
 
 
 def written_out(pairs, n, costs, ended):

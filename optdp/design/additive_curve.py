@@ -31,6 +31,7 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from itertools import pairwise
 from typing import Any, Protocol
 
 import numpy as np
@@ -74,14 +75,15 @@ STEEP = 2.5
 #: Cells that shrink towards 0 are used where the one at 0 costs more than this share by its width.
 SPIKE = 0.03
 #: Meshes of such cells for the noise and for the bound: cells far from 0 over mu, and how fast they grow; at most FINE of the
-#: smallest in one of the largest, for a concave loss, whose values are proven cell by cell, at most CONCAVE. Within a distance
-#: that costs less than the share CHEAP nodes are fewer.
+#: smallest in one of the largest, the fewer where nobody could check more. Within a distance that costs less than the share CHEAP
+#: nodes are fewer.
 MESHES: tuple[tuple[int, float, Mesh], ...] = (
     (4, 0.5, Mesh(0.5)), (4, 0.25, Mesh(0.25)), (6, 0.125, Mesh(0.125)), (6, 0.125, Mesh(0.125, 2, narrow=True)),
 )  # fmt: skip
-FINE, CONCAVE, LOW, BOUND, CHEAP = 4096, 256, (64, 256), 4, 0.03
-#: By how much the curve is drawn in for such noise; the share of the usual limit that checking it may take.
-SLACK, PROOF = 3e-6, 0.85
+FINE, LOW, BOUND, CHEAP = (4096, 256), (64, 256), 4, 0.03
+#: By how much the curve is drawn in for such noise, and the shares of noise with room to spare that are mixed in where rare
+#: masses, raised to what the tail's ratio asks for, cost more than that; the share of the usual limit that checking it may take.
+SLACK, RAISED, PROOF = 3e-6, (1e-3, 1e-2), 0.85
 #: The slope of the cost of noise beyond where a loss is constant, as a share of its probability there.
 EVEN = 1e-4
 #: Lattices of more points are not tried for a loss that jumps; how many are for where it does.
@@ -228,8 +230,13 @@ class TailProgram:
         # p_k >= 0, and the atom's column is fixed at 0 where it is not allowed.
         follow = np.append(at[1:], size + 1)
         shape = [((1, 2.0),), *(((j, 1.0), (k, -1.0)) for k, j in zip(at.tolist(), follow.tolist(), strict=True))]
-        if self.fall and even:  # within the tail's period masses must not rise
-            shape += [((k, -1.0), (k + 1, 2.0), (k + 2, -1.0)) for k in range(size - n, size)]
+        if self.fall and (
+            even or nodes is not None
+        ):  # within the tail's period masses must not rise: all would be raised
+            ends = np.append(at[at >= size - n], size + 1)
+            density = (1 / np.diff(ends)).tolist()
+            places = zip(pairwise(density), ends.tolist(), ends[1:].tolist(), ends[2:].tolist(), strict=False)
+            shape += [((j, -u), (k, u + v), (m, -v)) for (u, v), j, k, m in places]
         self.base = len(shape)
         rows, _, high = self._rows(
             [(terms, 1.0 if k == 0 else 0.0) for k, terms in enumerate(shape)], stuck=[1.0] + [0.0] * (self.base - 1)
@@ -240,7 +247,8 @@ class TailProgram:
         self.solver = solver
         self.plain = LinearProgram(cost, rows, np.full(self.base, -np.inf), high, upper=upper, name="additive")
         self.session = solver.session(replace(self.plain))
-        self.compare([np.arange(1, n + 1)])
+        if nodes is None:
+            self.compare([np.arange(1, n + 1)])
         self.norms, self.age = np.zeros(0), np.zeros(0, dtype=int)
         self.seen: set[tuple[tuple[int, ...], int, int]] = set()
         self.values, self.dual = np.zeros(at.size + 1), np.zeros(self.base)
@@ -320,7 +328,8 @@ class TailProgram:
         for shifts, at in self.groups:
             here, there = line[at + m - self.mirror], line[at + shifts + m - self.mirror]
             half = (at >= -(shifts // 2) - 1) & (at <= self.last)
-            excess = np.where(half, self.curve.excess(here + q, there), -1.0)
+            excess = np.full(half.shape, -1.0)
+            excess[half] = self.curve.excess(here[half] + q, there[half])
             found += [
                 (over, Cut((int(at[k, i]),), int(shifts[k, 0]), eps, delta))
                 for k, i, over, eps, delta in peaks(self.curve, excess, there, tolerance, EACH)
@@ -586,10 +595,10 @@ class _Task(LatticeTask):
         half = 0.5 * self.width / n
         return float(found.mechanism.masses[0] * self.loss.integral(half) / half)
 
-    def smallest(self, found: Bracket, cells: int, rtol: float) -> int:
+    def smallest(self, found: Bracket, cells: int, rtol: float, most: int = FINE[0]) -> int:
         """So many of the smallest cells in one of `cells` per sensitivity, for what the width of the one at 0 costs."""
         rest, fine = found.value - self.spent(found, found.mechanism.n), 16
-        while fine < (FINE if self.loss.convex else CONCAVE) and self.spent(found, cells * fine) > rtol / 3.5 * rest:
+        while fine < most and self.spent(found, cells * fine) > rtol / 3.5 * rest:
             fine *= 2
         return fine
 
@@ -750,16 +759,24 @@ def _written_out(task: _Task, n: int, share: float) -> Bracket | None:
 
 
 def _refined(
-    task: _Task, best: Bracket, first: Bracket, cells: int, growth: float, inner: float, rtol: float
+    task: _Task,
+    best: Bracket,
+    first: Bracket,
+    cells: int,
+    growth: float,
+    inner: float,
+    rtol: float,
+    most: int = FINE[0],
 ) -> tuple[Bracket, bool]:
     """Noise on a mesh that is fine near 0, where most of the mass is, and near the sensitivity; whether a finer one could do."""
     start, coarse = first.program, best.program
-    fine = task.smallest(first, cells, rtol)
+    fine = task.smallest(first, cells, rtol, most)
     n = cells * fine
     near = spaced(fine, growth, inner * n, 2 * growth)
     size = math.ceil(start.size / start.n * cells) * fine
     edge = [x for x in spaced(fine, 2 * growth) if x >= fine >> DULL]
-    flat = [*range((near[-1] // fine + 1) * fine, n + n // 4, fine), *range(n + n // 4, size, 2 * fine), size - n, size]
+    wide = [*range(n + n // 4, 2 * n, 2 * fine), *range(2 * n, size, 4 * fine)]
+    flat = [*range((near[-1] // fine + 1) * fine, n + n // 4, fine), *wide, size - n, size]
     inside = [0, *near, *flat, *(n - x for x in edge), *(n + x for x in edge)]
     nodes = np.unique(inside) + 1  # T_k is the probability of what lies beyond k - 1/2
     program = task.program(n, size + 1, SLACK, nodes)
@@ -782,14 +799,22 @@ def _refined(
     program.solve(before, BROKEN, rtol / 16)
     if time.perf_counter() > task.deadline:  # what is far from private takes long to be made so
         return best, False
-    mechanism = task.mechanism(program)
-    value = mechanism.enclose_loss(task.loss, sent=True)[1]
-    best = replace(best, program=program)
-    with contextlib.suppress(work.Overwork), work.limited(PROOF * work.LIMIT):  # what nobody could check is of no use
-        if value < best.value and mechanism.admitted(task.privacy):
-            best = replace(best, mechanism=mechanism, value=value)
-        return best, True
-    return best, False
+    best, found = replace(best, program=program), program.inner
+    for part in (0.0, *RAISED):
+        if part:
+            program.inner = (1 - part) * found + part * task.core(program)[np.append(nodes - 1, -1)]
+        mechanism = task.mechanism(program)
+        value = mechanism.enclose_loss(task.loss, sent=True)[1]
+        if value >= best.value:
+            break
+        try:
+            with work.limited(PROOF * work.LIMIT):
+                kept = mechanism.admitted(task.privacy)
+        except work.Overwork:  # what nobody could check is of no use
+            return best, False
+        if kept:
+            return replace(best, mechanism=mechanism, value=value), True
+    return best, True
 
 
 def _peaked(run: Run, task: _Task, best: Bracket, rtol: float) -> Bracket:
@@ -803,7 +828,10 @@ def _peaked(run: Run, task: _Task, best: Bracket, rtol: float) -> Bracket:
         if noisy and seen != (factor, growth):
             cells, seen = math.ceil(factor * mu), (factor, growth)
             run.progress(f"noise on a mesh of {cells} cells per sensitivity, finer near 0", best.lower, best.value)
-            best, noisy = _refined(task, best, first, cells, growth, inner, rtol)
+            for most in FINE:
+                best, noisy = _refined(task, best, first, cells, growth, inner, rtol, most)
+                if noisy or best.mechanism is not first.mechanism:
+                    break
             if best.gap <= rtol or time.perf_counter() > task.deadline:
                 break
         coarse = relaxed

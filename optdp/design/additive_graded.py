@@ -79,14 +79,17 @@ def broken_sets(
     """(row, mask of columns, excess, eps, delta) of the sets that break a curve most: level sets of the likelihood ratio.
 
     **Arguments:** `here`, `there`: masses under two neighbours in each row; `ignored`: those that no set has; `known`: levels up
-    to this are not looked at; `atom`: what every set has beside its masses here; `each`: sets of a row, at most.
+    to this are not looked at, but for powers above that at which the curve's chord ends; `atom`: what every set has beside its
+    masses here; `each`: sets of a row, at most.
     """
     ratio = np.log(np.maximum(here, 1e-300)) - np.log(np.maximum(there, 1e-300))
     ratio[ignored] = -800.0
     order = np.argsort(-ratio, axis=1, kind="stable")
     power, level = (np.cumsum(np.take_along_axis(v, order, 1), axis=1) for v in (here, there))
-    looked = (level < 0.5) & (level > known) & (np.take_along_axis(ratio, order, 1) >= 0)
-    excess = np.where(looked, curve.excess(power + atom, level), -1.0)
+    far = (level <= known) & (power <= curve.ratio * curve.rare)  # a narrow peak is no tail
+    looked = (level < 0.5) & ~far & (np.take_along_axis(ratio, order, 1) >= 0)
+    excess = np.full(looked.shape, -1.0)
+    excess[looked] = curve.excess(power[looked] + atom, level[looked])
     for k, i, over, eps, delta in peaks(curve, excess, level, tolerance, each):
         chosen = np.zeros(here.shape[1], dtype=bool)
         chosen[order[k, : i + 1]] = True

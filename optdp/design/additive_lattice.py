@@ -7,6 +7,7 @@ function the coarsest lattice with cells that end at its jumps has the value of 
 from __future__ import annotations
 
 import math
+from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -119,8 +120,25 @@ class LatticeTask:
 
     def costs(self, n: int, last: int) -> np.ndarray:
         """c_0, ..., c_last of a lattice, in floats."""
+        if self.loss.exponent is not None and not self.integers:
+            return _power_costs(self.loss.exponent, n, last)
         exact = lattice_costs(self.loss, self.width, n, last, self.integers, "bins" if self.bins(n) else "nodes")
         return np.array([c / 2**SCALE for c in exact.tolist()])
+
+
+def _power_costs(q: float, n: int, last: int) -> np.ndarray:
+    """What `lattice_costs` says of powers on the line, to the precision of floats: meshes have up to a million points."""
+    at = np.arange(last + 2) / n
+    with np.errstate(over="ignore"):
+        costs: np.ndarray = at**q
+    if math.isinf(costs[-1]):
+        raise OverflowError("costs far out are no floats")
+    if q > 1:  # a chord is furthest above where L' is its slope
+        slope = np.diff(costs) * n
+        peak = np.clip((slope / q) ** (1 / (q - 1)), at[:-1], at[1:])
+        sags = np.maximum(costs[:-1] + slope * (peak - at[:-1]) - peak**q, 0.0)
+        costs[:-1] -= np.maximum(sags, np.append(0.0, sags[:-1]))
+    return np.minimum.accumulate(costs[-2::-1])[::-1]
 
 
 def jumps_of(loss: Any, width: float) -> list[Fraction]:
@@ -201,13 +219,21 @@ def private_geometric(
         total = float((1 + bins) * p[0] + 2 * p[1:-n].sum() + 2 * p[-n:].sum() / -math.expm1(-float(privacy.eps)))
         masses = [max(1, v) for v in as_weights(p, total)]
         for _ in range(4 + len(masses) // n):
-            changed, near = False, -1  # what was raised may be too much for those up to n places further out
+            changed = False
+            raised: deque[tuple[int, int]] = deque()  # may be too much for those up to n places further out; falling
             for a, (v, most) in enumerate(zip(masses, largest_around(masses, n), strict=True)):
-                if a > near and (v - (v >> 20)) * top > most * bottom:
+                if raised:
+                    most = max(most, raised[0][1])
+                    if raised[0][0] == a - n:
+                        raised.popleft()
+                if (v - (v >> 20)) * top > most * bottom:
                     continue
-                least = -(-max(masses[max(a - n, 0) : a + n + 1]) * bottom // top)
+                least = -(-most * bottom // top)
                 if v < least:
-                    masses[a], changed, near = least, True, a + n
+                    masses[a], changed = least, True
+                    while raised and raised[-1][1] <= least:
+                        raised.pop()
+                    raised.append((a, least))
             for r in range(len(masses) - 2, len(masses) - n - 1, -1):  # across the period the tail must not rise
                 if masses[r] < masses[r + 1]:
                     masses[r], changed = masses[r + 1], True

@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cache, cached_property
+from itertools import pairwise
 from typing import Annotated, Any
 
 import numpy as np
@@ -593,11 +594,13 @@ class AdditiveMechanism(StairNoise):
     def _integrated_value(self, law: Any, share: Fraction) -> arb:
         """For a loss known through its integral I, which is nondecreasing: E L(|Z + D|) for any |D| <= share (|Z| + 3 h)."""
         cost, loose = self._costs(law, share)
-        total = self._in_pieces(law, share, cost) if law.polynomials else self._one_by_one(law.exponent or 0.0, cost)
+        total = self._in_pieces(law, share, cost) if law.polynomials else self._in_runs(law.exponent or 0.0, cost)
         return (total + loose * self.atom) / self.total
 
-    def _costs(self, law: Any, share: Fraction) -> tuple[Callable[[int], arb], arb]:
-        """The means of L(|Z + D|) over the cells at distance a, for any |D| <= share (|Z| + 3 h), and what the atom costs."""
+    def _costs(self, law: Any, share: Fraction) -> tuple[Callable[..., arb], arb]:
+        """The means of L(|Z + D|) over the cells at distance a (on the line, if it is given, up to `end`, which is not among
+        them), for any |D| <= share (|Z| + 3 h), and what the atom costs.
+        """
         h, middle, integral = enclosures.ball(self.step), enclosures.ball(self._middle), law.integral_ball
 
         @cache
@@ -606,19 +609,20 @@ class AdditiveMechanism(StairNoise):
             place = (arb(twice) / 2 + middle) * h
             return place, integral(place)
 
-        def mean(a: int) -> arb:
-            """Of L over cell a, or its right half where it is around 0, and over both moved inwards and outwards."""
-            ends = (2 * a - 1 if a or self.bins else 0, 2 * a + 1)
+        def mean(a: int, end: int | None = None) -> arb:
+            """Of L over these cells, or the right half of that around 0, and over both moved inwards and outwards."""
+            last = a if end is None else end - 1
+            ends = (2 * a - 1 if a or self.bins else 0, 2 * last + 1)
             if not share:
                 (low, below), (high, above) = map(up_to, ends)
                 return (above - below) / (high - low)
             low, high = ((arb(twice) / 2 + middle) * h for twice in ends)
-            move = (a + 4) * h * enclosures.ball(share)
+            move = (last + 4) * h * enclosures.ball(share)
             near, far = (high - move).max(arb(0)), (low - move).max(arb(0))
             inner, outer = integral(near) - integral(far), integral(high + move) - integral(low + move)
             return inner.union(outer) / (high - low)
 
-        def at(a: int) -> arb:
+        def at(a: int, _: int = 0) -> arb:
             """L(a h), and what a move outwards to 3 h share more may cost."""
             places = (a * self.step, (a + 3 * share) * self.step)
             if law.exponent is None:
@@ -630,13 +634,12 @@ class AdditiveMechanism(StairNoise):
 
         return at if self.discrete else mean, at(0) if self.atom else arb(0)
 
-    def _one_by_one(self, exponent: float, cost: Callable[[int], arb]) -> arb:
-        """The sum of weights times costs, cell by cell, for a loss of at most |z|^exponent."""
-        work.count(60.0 * len(self.weights))
-        counts = self._twice.tolist()
-        total = sum(
-            (cost(a) * w * times for a, (w, times) in enumerate(zip(self.weights, counts, strict=True))), arb(0)
-        )
+    def _in_runs(self, exponent: float, cost: Callable[..., arb]) -> arb:
+        """The sum of weights times costs for a loss of at most |z|^exponent, of cells with the same weight together."""
+        runs = _runs(self.weights, self.discrete)
+        work.count(60.0 * len(runs))
+        both = 1 + self.bins  # of a cell around 0 there is one
+        total = sum((cost(a, end) * ((2 if a else both) * self.weights[a] * (end - a)) for a, end in runs), arb(0))
         if not self.tail:
             return total
         h, q, b = enclosures.ball(self.step), enclosures.ball(exponent), enclosures.ball(self._b)
@@ -648,9 +651,11 @@ class AdditiveMechanism(StairNoise):
             if rho < (1 + b) / 2 and float((arb(edge) ** q * b**periods).upper()) < 1e-25:
                 break
             periods *= 2
-        work.count(60.0 * len(self.tail) * periods)
-        for r, t in enumerate(self.tail, size):
-            total += 2 * t * (1 - b) * sum((b**k * cost(r + k * n) for k in range(periods)), arb(0))
+        runs = _runs(self.tail, self.discrete)
+        work.count(60.0 * len(runs) * periods)
+        for low, high in runs:
+            costs = (b**k * cost(*(size + k * n + r for r in (low, high))) for k in range(periods))
+            total += 2 * self.tail[low] * (high - low) * (1 - b) * sum(costs, arb(0))
         rest = 2 * sum(self.tail) * (1 - b) * b**periods * (h * (edge + 1)) ** q / (1 - rho)
         return total + rest * arb(0.5, 0.5)
 
@@ -802,6 +807,16 @@ def _moments(terms: list[int], places: Iterable[int], count: int) -> list[arb]:
         sums.append(arb(int(found.sum())))
         found = found * at
     return sums
+
+
+def _runs(weights: Sequence[int], single: bool) -> list[tuple[int, int]]:
+    """(first, last + 1) of equal neighbours, the first of all apart; `single`: each for itself."""
+    values = np.array(weights, dtype=object)
+    new = np.ones(values.size, dtype=bool)
+    if not single:
+        new[2:] = values[2:] != values[1:-1]
+    starts = np.flatnonzero(new).tolist()
+    return list(pairwise([*starts, values.size]))
 
 
 def largest_around(values: list[int], reach: int) -> list[int]:

@@ -218,7 +218,7 @@ class RoundedGaussian(RoundedNoise):
         >>> noise.enclose_loss(optdp.Threshold(0))                # 2 Phi(-1) = 0.31731050786291...
         (0.31731050786291..., 0.31731050786291...)
         >>> noise.guarantee()
-        GDP(mu=Fraction(2, 1), sensitivity=1.0)
+        GDP(mu=2.0, sensitivity=1.0)
     """
 
     def __post_init__(self) -> None:
