@@ -81,8 +81,8 @@ MESHES: tuple[tuple[int, float, Mesh], ...] = (
     (4, 0.5, Mesh(0.5)), (4, 0.25, Mesh(0.25)), (6, 0.125, Mesh(0.125)), (6, 0.125, Mesh(0.125, 2, narrow=True)),
 )  # fmt: skip
 FINE, LOW, BOUND, CHEAP = (4096, 256), (64, 256), 4, 0.03
-#: By how much the curve is drawn in for such noise, and the shares of noise with room to spare that are mixed in where rare
-#: masses, raised to what the tail's ratio asks for, cost more than that; the share of the usual limit that checking it may take.
+#: By how much the curve is drawn in for such noise, and how much dearer noise with room to spare that is mixed in may make it where
+#: rare masses, raised to what the tail's ratio asks for, cost more than that; the share of the usual limit that checking may take.
 SLACK, RAISED, PROOF = 3e-6, (1e-3, 1e-2), 0.85
 #: The slope of the cost of noise beyond where a loss is constant, as a share of its probability there.
 EVEN = 1e-4
@@ -373,7 +373,6 @@ class TailProgram:
         as breaking; `rtol`: how near both objectives must come, relatively.
         """
         self.inner = inner
-        price = self.plain.cost / self.scale / MAGNIFY
         for _ in range(ROUNDS):
             found = self.session.solve(time_limit=max(self.deadline - time.perf_counter(), 0.1))
             self.rounds += 1
@@ -389,7 +388,7 @@ class TailProgram:
                 if fresh:
                     break
                 self.inner = tried
-            value = float(price @ self.inner) + self.constant
+            value = self.cost(self.inner)
             if not fresh or value - (self.objective + self.constant) <= rtol * value:
                 return True
             if time.perf_counter() > self.deadline:
@@ -397,6 +396,10 @@ class TailProgram:
             self.tidy()
             self.add(fresh)
         return False
+
+    def cost(self, values: np.ndarray) -> float:
+        """Of noise with these tail probabilities."""
+        return float(self.plain.cost / self.scale / MAGNIFY @ values) + self.constant
 
     @property
     def model(self) -> LinearProgram:
@@ -800,9 +803,10 @@ def _refined(
     if time.perf_counter() > task.deadline:  # what is far from private takes long to be made so
         return best, False
     best, found = replace(best, program=program), program.inner
-    for part in (0.0, *RAISED):
-        if part:
-            program.inner = (1 - part) * found + part * task.core(program)[np.append(nodes - 1, -1)]
+    spare = task.core(program)[np.append(nodes - 1, -1)]
+    for dearer in (0.0, *RAISED):
+        part = dearer * min(program.cost(found) / program.cost(spare), 1.0)
+        program.inner = (1 - part) * found + part * spare
         mechanism = task.mechanism(program)
         value = mechanism.enclose_loss(task.loss, sent=True)[1]
         if value >= best.value:
