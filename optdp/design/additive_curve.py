@@ -81,8 +81,8 @@ MESHES: tuple[tuple[int, float, Mesh], ...] = (
     (4, 0.5, Mesh(0.5)), (4, 0.25, Mesh(0.25)), (6, 0.125, Mesh(0.125)), (6, 0.125, Mesh(0.125, 2, narrow=True)),
 )  # fmt: skip
 FINE, LOW, BOUND, CHEAP = (4096, 256), (64, 256), 4, 0.03
-#: By how much the curve is drawn in for such noise, and how much dearer noise with room to spare that is mixed in may make it where
-#: rare masses, raised to what the tail's ratio asks for, cost more than that; the share of the usual limit that checking may take.
+#: By how much the curve is drawn in for such noise, and how much dearer noise with room to spare, mixed in, may make it where
+#: rare masses, raised to what the tail's ratio asks for, cost more; the share of the usual limit that checking it may take.
 SLACK, RAISED, PROOF = 3e-6, (1e-3, 1e-2), 0.85
 #: The slope of the cost of noise beyond where a loss is constant, as a share of its probability there.
 EVEN = 1e-4
