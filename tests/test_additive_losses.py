@@ -327,3 +327,12 @@ def test_losses_that_grow_slowly_end_noise_too(eps, delta, loss, gap):
     whole = optdp.solve_additive(eps, delta, loss, sensitivity=7.0, discrete=True)
     assert line.gap <= gap and line.verify()
     assert whole.gap <= 1e-9 and whole.verify()
+
+
+def test_the_unit_of_a_loss_is_not_seen_by_the_solver():
+    """The gap was 0.43: costs were magnified as they are at a sensitivity of 1."""
+    plain, found = (
+        optdp.solve_additive(optdp.GDP(1.5, width), loss=optdp.Huber(1.02 * width), time_limit=15)
+        for width in (1.0, 1e3)
+    )
+    assert found.gap < 1e-3 and found.verify() and found.value == pytest.approx(1e6 * plain.value, rel=1e-3)

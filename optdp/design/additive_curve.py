@@ -41,7 +41,7 @@ from optdp.certificates.base import Refusal
 from optdp.certificates.half_lines import HalfLinesCertificate
 from optdp.design import additive, additive_lattice, additive_rounded
 from optdp.design.additive import MAX_POINTS, private_finite
-from optdp.design.additive_graded import DULL, Mesh, Relaxation, broken_sets, peaks, spaced
+from optdp.design.additive_graded import DULL, Mesh, Relaxation, broken_sets, magnified, peaks, spaced
 from optdp.design.additive_lattice import Bracket, LatticeTask, as_weights, cut_off, pairs_of, private_geometric
 from optdp.design.additive_pairs import LATE, MOST_ROWS, WrittenOut, by_one, from_single, under_curve
 from optdp.design.registry import Run, register
@@ -63,8 +63,6 @@ RARE = 1e-6
 MOST, EACH, ROUNDS = 1500, 6, 300
 #: Cuts that have cost nothing for more rounds than this may be dropped.
 IDLE = 4
-#: Columns of the tail have small scales: costs are magnified, so that the solver's tolerance is small beside them.
-MAGNIFY = 2.0**20
 #: How far from private noise to the relaxation's optimum cuts are looked for.
 STEP = 0.5
 #: What counts as breaking the curve; the share of the parameters that noise is for to start from,
@@ -223,7 +221,8 @@ class TailProgram:
         price[0] -= 2 * tie
         if self.join is not None:
             price = self.join.T @ price
-        cost = np.append(price, -tie) * self.scale * MAGNIFY
+        self.magnify = magnified(costs, n)
+        cost = np.append(price, -tie) * self.scale * self.magnify
         self.cuts: list[Cut] = []
         self.rounds = 0
         self.deadline = math.inf
@@ -379,7 +378,7 @@ class TailProgram:
             if not found.usable:
                 return False
             self.values = np.maximum(found.x, 0.0) * self.scale
-            self.dual, self.objective = found.row_dual / MAGNIFY, found.objective / MAGNIFY
+            self.dual, self.objective = found.row_dual / self.magnify, found.objective / self.magnify
             fresh: list[Cut] = []
             for share in (STEP, STEP, STEP, 1.0):
                 tried = share * self.values + (1 - share) * self.inner
@@ -399,7 +398,7 @@ class TailProgram:
 
     def cost(self, values: np.ndarray) -> float:
         """Of noise with these tail probabilities."""
-        return float(self.plain.cost / self.scale / MAGNIFY @ values) + self.constant
+        return float(self.plain.cost / self.scale / self.magnify @ values) + self.constant
 
     @property
     def model(self) -> LinearProgram:

@@ -36,10 +36,16 @@ CARRIED = 3
 SHARES = (0.1, 0.2, 0.3, 0.5, 0.7, 0.85, 1.0)
 #: Rows are looked for until this share of the gap to the bound is left: before that columns matter more.
 LOOSE = 0.1
-#: Costs are magnified, so that the solver's tolerance is small beside them.
+#: Costs are magnified, so that the solver's tolerance is small beside them: columns of the tail have small scales.
 MAGNIFY = 2.0**20
 #: What counts as breaking the curve.
 BROKEN = 1e-6
+
+
+def magnified(costs: np.ndarray, n: int) -> float:
+    """What costs are multiplied by: what the solver sees does not depend on the unit of the loss."""
+    cost = float(costs[min(n, costs.size - 1)])
+    return MAGNIFY / 2.0 ** round(math.log2(cost)) if cost > 0 else MAGNIFY
 
 
 def spaced(cell: int, growth: float, inner: float = 0.0, coarse: float = COARSE) -> list[int]:
@@ -174,6 +180,7 @@ class Relaxation:
         ]
         self.last = self.end + self.n + 1
         self.costs = costs(self.n, self.last)
+        self.magnify = magnified(self.costs, self.n)
         self._reach = self.last + self.n + fine
         every = self._hats(np.arange(-self._reach, self._reach + 1))
         self._plain, self._twice = every, np.cumsum(np.cumsum(every, axis=0), axis=0)
@@ -236,7 +243,7 @@ class Relaxation:
         rows = self.rows
         centre = _Point((), np.zeros(0), self.costs.copy(), 0.0)
         for _ in range(TIMES):
-            mass = LinearProgram(self.costs[self.columns] * MAGNIFY, np.ones((1, self.columns.size)), [1.0], [1.0])  # type: ignore[arg-type]
+            mass = LinearProgram(self.costs[self.columns] * self.magnify, np.ones((1, self.columns.size)), [1.0], [1.0])  # type: ignore[arg-type]
             session, seen, norms = self.solver.session(mass), {row.key for row in rows}, np.zeros(0)
             objective, dual, fresh = 0.0, np.zeros(0), rows
             rows = []
@@ -250,8 +257,8 @@ class Relaxation:
                 found = session.solve(time_limit=max(deadline - time.perf_counter(), 0.1))
                 if not found.usable:
                     return self._certificate(centre)
-                objective = found.objective / MAGNIFY
-                dual = np.maximum(-found.row_dual[1:] / MAGNIFY, 0.0) / norms
+                objective = found.objective / self.magnify
+                dual = np.maximum(-found.row_dual[1:] / self.magnify, 0.0) / norms
                 used = np.flatnonzero(found.x)
                 p, places = found.x[used], self.columns[used]
                 ours = p @ self._own(places), np.array([p @ self._shifted(places, k) for k in range(len(self.kernels))])
