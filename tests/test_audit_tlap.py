@@ -228,7 +228,7 @@ def test_five_sixteenths_on_a_grid_of_shifts():
 OFF = 1 + sp.Rational(1, 10**6)
 CACHES = (tlap._chain_holds, tlap._gap_identities, tlap._real_n_is_below_floor, tlap._cut_staircase_identities,
           tlap._pure_noise_wins, tlap._shape_integrals, tlap._tent_dual, tlap._gaussian_identities, tlap._carries_over,
-          tlap._rounding, tlap._one_sign_change)  # fmt: skip
+          tlap._rounding, tlap._one_sign_change, forms.moment, forms.lower_bound_printed, forms.lower_bound)  # fmt: skip
 
 
 @pytest.fixture
