@@ -211,7 +211,7 @@ def test_noise_on_a_mesh_that_starts_from_another_mesh_is_private():
     task = additive_curve._Task(optdp.Problem(optdp.GDP(3.0), optdp.Line(), "abs", optdp.Additive()), math.inf, None)
     best = first = additive_curve._bracket(task, 12, None, 1e-3)
     for cells in (12, 18):
-        best, _ = additive_curve._refined(task, best, first, cells, 0.25, 0.0, 0.03)
+        best, _ = additive_curve._refined(task, best, first, cells, task.smallest(first, cells, 0.03), 0.25, 0.0, 0.03)
         assert task.mechanism(best.program).admitted(task.privacy) is True, cells
     best.program.seen.clear()
     assert not best.program.broken(best.program.inner, additive_curve.BROKEN)
@@ -224,7 +224,7 @@ def test_noise_on_a_mesh_keeps_the_curve_for_concave_losses(power):
         optdp.Problem(optdp.GDP(3.0), optdp.Line(), optdp.Power(power), optdp.Additive()), math.inf, None
     )
     first = additive_curve._bracket(task, 12, None, 1e-3)
-    best, _ = additive_curve._refined(task, first, first, 12, 0.5, 0.0, 0.03, 128)
+    best, _ = additive_curve._refined(task, first, first, 12, 128, 0.5, 0.0, 0.03)
     assert best.mechanism is not first.mechanism and best.mechanism.admitted(task.privacy) is True
     assert best.value < 0.85 * first.value
 

@@ -229,9 +229,8 @@ class TailProgram:
         # p_k >= 0, and the atom's column is fixed at 0 where it is not allowed.
         follow = np.append(at[1:], size + 1)
         shape = [((1, 2.0),), *(((j, 1.0), (k, -1.0)) for k, j in zip(at.tolist(), follow.tolist(), strict=True))]
-        if self.fall and (
-            even or nodes is not None
-        ):  # within the tail's period masses must not rise: all would be raised
+        # Within the tail's period masses must not rise: all before would be raised to the last.
+        if self.fall and (even or nodes is not None):
             ends = np.append(at[at >= size - n], size + 1)
             density = (1 / np.diff(ends)).tolist()
             places = zip(pairwise(density), ends.tolist(), ends[1:].tolist(), ends[2:].tolist(), strict=False)
@@ -761,18 +760,10 @@ def _written_out(task: _Task, n: int, share: float) -> Bracket | None:
 
 
 def _refined(
-    task: _Task,
-    best: Bracket,
-    first: Bracket,
-    cells: int,
-    growth: float,
-    inner: float,
-    rtol: float,
-    most: int = FINE[0],
+    task: _Task, best: Bracket, first: Bracket, cells: int, fine: int, growth: float, inner: float, rtol: float
 ) -> tuple[Bracket, bool]:
     """Noise on a mesh that is fine near 0, where most of the mass is, and near the sensitivity; whether a finer one could do."""
     start, coarse = first.program, best.program
-    fine = task.smallest(first, cells, rtol, most)
     n = cells * fine
     near = spaced(fine, growth, inner * n, 2 * growth)
     size = math.ceil(start.size / start.n * cells) * fine
@@ -831,9 +822,9 @@ def _peaked(run: Run, task: _Task, best: Bracket, rtol: float) -> Bracket:
         if noisy and seen != (factor, growth):
             cells, seen = math.ceil(factor * mu), (factor, growth)
             run.progress(f"noise on a mesh of {cells} cells per sensitivity, finer near 0", best.lower, best.value)
-            for most in FINE:
-                best, noisy = _refined(task, best, first, cells, growth, inner, rtol, most)
-                if noisy or best.mechanism is not first.mechanism:
+            for smallest in dict.fromkeys(task.smallest(first, cells, rtol, most) for most in FINE):
+                best, noisy = _refined(task, best, first, cells, smallest, growth, inner, rtol)
+                if noisy or best.mechanism is not first.mechanism or time.perf_counter() > task.deadline:
                     break
             if best.gap <= rtol or time.perf_counter() > task.deadline:
                 break
@@ -964,9 +955,8 @@ def _on_lattices(run: Run, rtol: float, n: int | None, gaussian: bool) -> Soluti
             variables, f"{found_by}: {rows}", f"{task.solver.name}, {rounds}", run.seconds, run.rtol, program.objective,
             build=_model, arguments=(program.model,),
         )  # fmt: skip
-    message = (
-        "the noise is the Gaussian's" if isinstance(whole.mechanism, LatticeGaussian | RoundedGaussian) else whole.kind
-    )
+    closed = isinstance(whole.mechanism, LatticeGaussian | RoundedGaussian)
+    message = "the noise is the Gaussian's" if closed else whole.kind
     told = replace(told, message=message, stopped=run.seconds > run.time_limit)
     return Solution(problem, whole.value, whole.lower, whole.mechanism, whole.certificate, told)
 

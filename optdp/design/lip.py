@@ -178,9 +178,8 @@ def design(run: Run, *, seed: int = 0) -> Solution:
             raise
         knots = pricing.ConeHistogramRelaxed(work.p, work.ratio, prior.weights).price(found.nu, pricing.RELAXED).knots
         made = solution(_certificate("chord", found.nu, knots))
-    if (
-        made.gap > run.rtol
-    ):  # prices of a solve that stops early, or where floats end, may prove less than one-sided LIP
+    if made.gap > run.rtol:
+        # Prices of a solve that stops early, or where floats end, may prove less than one-sided LIP.
         least = _certificate("simplex", np.zeros(0), np.zeros(0))
         proven = least.bound(run.problem).value
         if proven > made.lower_bound:
