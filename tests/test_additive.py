@@ -26,8 +26,8 @@ from optdp.certificates.additive import AdditiveCertificate, Multiplier, geng_vi
 from optdp.certificates.base import Certificate, Refusal
 from optdp.certificates.staircase import StaircaseCertificate
 from optdp.closed_forms import additive as forms
-from optdp.design.additive import private_finite
-from optdp.design.additive_lattice import private_geometric
+from optdp.design.additive.approximate import private_finite
+from optdp.design.additive.lattice import private_geometric
 from optdp.exact import enclosures, polynomial, work
 from optdp.exact.fields import FieldError
 from optdp.mechanisms.additive import AdditiveMechanism
@@ -837,10 +837,10 @@ def test_a_narrow_peak(eps, delta, loss):
 
 def test_bounds_of_a_narrow_peak_agree_with_all_rows():
     """Where a lattice can still hold all rows: a bound for the same optimum, not above the noise found there nor far below it."""
-    from optdp.design import additive, additive_narrow
+    from optdp.design.additive import approximate, narrow
 
     problem = optdp.Problem(optdp.ApproxDP(4.0, 0.1), optdp.Line(), "abs", optdp.Additive())
-    task = additive._Task(problem, time.perf_counter() + 60, "auto", None)
-    proven = additive_narrow.certificate(problem, task.costs, 30, task.deadline).bound(problem).value
+    task = approximate._Task(problem, time.perf_counter() + 60, "auto", None)
+    proven = narrow.certificate(problem, task.costs, 30, task.deadline).bound(problem).value
     whole = optdp.solve_additive(4.0, 0.1)
     assert whole.value * 0.97 <= proven <= whole.value

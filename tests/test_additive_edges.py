@@ -11,7 +11,7 @@ import optdp
 from optdp import Additive, ApproxDP, Integers, Line, Problem, WorstCase
 from optdp.certificates.staircase import IntegerStaircaseCertificate, StaircaseCertificate
 from optdp.certificates.tails import TailsCertificate
-from optdp.design.additive_releases import budgets, solve_releases
+from optdp.design.additive.releases import budgets, solve_releases
 from optdp.mechanisms.accounting import composed_delta, gaussian_budget
 from optdp.mechanisms.additive import SLOWEST, AdditiveMechanism
 from optdp.mechanisms.baselines.calibrated import GaussianNoise

@@ -15,7 +15,7 @@ from scipy.optimize import brentq
 import optdp
 from optdp.certificates.additive import SCALE, lattice_costs
 from optdp.certificates.base import Refusal
-from optdp.design.additive_lattice import aligned
+from optdp.design.additive.lattice import aligned
 from optdp.mechanisms.additive import AdditiveMechanism
 
 #: Convex, concave, with jumps on and off any lattice, and neither.

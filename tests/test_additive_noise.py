@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 import optdp
 from optdp.certificates.additive import lattice_costs
 from optdp.cli import main
-from optdp.design.additive import LatticeProgram
+from optdp.design.additive.program import LatticeProgram
 from optdp.exact.fields import FieldError
 from optdp.mechanisms.base import Mechanism
 from optdp.mechanisms.baselines import applicable
@@ -365,7 +365,7 @@ def test_losses_that_are_not_of_the_distance_are_refused_by_noise():
 
 def test_a_staircase_whose_masses_are_raised_a_lot_starts_anew():
     """One mass and nothing around it: what privacy puts beside it did not fit into the weights' bits any longer."""
-    from optdp.design.additive_lattice import private_geometric
+    from optdp.design.additive.lattice import private_geometric
 
     noise = private_geometric(optdp.ApproxDP(0.2), optdp.Line(), 64, np.eye(1, 192)[0] + 1e-30)
     assert noise.satisfies(optdp.ApproxDP(0.2)) and noise.weights[0] > noise.weights[1] > 2**100

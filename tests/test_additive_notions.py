@@ -23,9 +23,10 @@ from optdp.certificates.additive import SCALE, lattice_costs
 from optdp.certificates.base import Refusal
 from optdp.certificates.graded import GradedCertificate, Test
 from optdp.certificates.half_lines import HalfLinesCertificate
-from optdp.design import additive_curve, additive_lattice
-from optdp.design.additive import private_finite
-from optdp.design.additive_graded import Mesh, Relaxation
+from optdp.design.additive import curve as curve_design
+from optdp.design.additive import lattice as lattice_design
+from optdp.design.additive.approximate import private_finite
+from optdp.design.additive.graded import Mesh, Relaxation
 from optdp.exact import enclosures
 from optdp.exact.pairs import Pair
 from optdp.mechanisms.additive import TOTAL, AdditiveMechanism, largest_around
@@ -194,13 +195,13 @@ def test_cells_that_shrink_towards_zero_beat_the_lattice_at_a_large_mu():
 
 def test_a_bound_that_starts_from_a_coarser_mesh_comes_nearer():
     lattice = optdp.solve_additive(optdp.GDP(3.0), n=12)
-    task = additive_curve._Task(lattice.problem, math.inf, None)
+    task = curve_design._Task(lattice.problem, math.inf, None)
     bounds, coarse = [lattice.lower_bound], None
     for mesh in (Mesh(0.5), Mesh(0.25), Mesh(0.25, narrow=True)):
         relaxed = Relaxation(task.curve(0.0), 6, 16, mesh, 0.0, task.radius, task.costs, task.quick)
         if coarse:
             relaxed.follow(coarse)
-        noise = additive_curve._rounded(lattice.mechanism, relaxed.n, relaxed.end)
+        noise = curve_design._rounded(lattice.mechanism, relaxed.n, relaxed.end)
         bounds.append(relaxed.solve(noise, 1e-3, math.inf).bound(lattice.problem).value)
         coarse = relaxed
     assert bounds[2] > bounds[1] and bounds[3] > bounds[1] and max(bounds) <= lattice.value, bounds
@@ -208,23 +209,23 @@ def test_a_bound_that_starts_from_a_coarser_mesh_comes_nearer():
 
 def test_noise_on_a_mesh_that_starts_from_another_mesh_is_private():
     """Cells of 12 and of 18 per sensitivity have few ends in common: the old noise is no point of the new program."""
-    task = additive_curve._Task(optdp.Problem(optdp.GDP(3.0), optdp.Line(), "abs", optdp.Additive()), math.inf, None)
-    best = first = additive_curve._bracket(task, 12, None, 1e-3)
+    task = curve_design._Task(optdp.Problem(optdp.GDP(3.0), optdp.Line(), "abs", optdp.Additive()), math.inf, None)
+    best = first = curve_design._bracket(task, 12, None, 1e-3)
     for cells in (12, 18):
-        best, _ = additive_curve._refined(task, best, first, cells, task.smallest(first, cells, 0.03), 0.25, 0.0, 0.03)
+        best, _ = curve_design._refined(task, best, first, cells, task.smallest(first, cells, 0.03), 0.25, 0.0, 0.03)
         assert task.mechanism(best.program).admitted(task.privacy) is True, cells
     best.program.seen.clear()
-    assert not best.program.broken(best.program.inner, additive_curve.BROKEN)
+    assert not best.program.broken(best.program.inner, curve_design.BROKEN)
 
 
 @pytest.mark.parametrize("power", [0.2, 0.5])
 def test_noise_on_a_mesh_keeps_the_curve_for_concave_losses(power):
     """It did not: its tail was raised to the mass of one point at its end, and sets that a narrow peak is in were passed over."""
-    task = additive_curve._Task(
+    task = curve_design._Task(
         optdp.Problem(optdp.GDP(3.0), optdp.Line(), optdp.Power(power), optdp.Additive()), math.inf, None
     )
-    first = additive_curve._bracket(task, 12, None, 1e-3)
-    best, _ = additive_curve._refined(task, first, first, 12, 128, 0.5, 0.0, 0.03)
+    first = curve_design._bracket(task, 12, None, 1e-3)
+    best, _ = curve_design._refined(task, first, first, 12, 128, 0.5, 0.0, 0.03)
     assert best.mechanism is not first.mechanism and best.mechanism.admitted(task.privacy) is True
     assert best.value < 0.85 * first.value
 
@@ -539,7 +540,7 @@ def test_all_rows_at_once_agree_with_cuts(pairs, loss, n, discrete, monkeypatch)
     how = {"discrete": True} if discrete else {"n": n}
     profile = optdp.Profile(pairs, 4.0 if discrete else 1.0)
     whole = optdp.solve_additive(profile, loss=loss, **how)
-    monkeypatch.setattr(additive_curve, "MOST_ROWS", 0)
+    monkeypatch.setattr(curve_design, "MOST_ROWS", 0)
     cuts = optdp.solve_additive(profile, loss=loss, time_limit=1.5, **how)
     assert "at once" in whole.program.solver and "at once" not in cuts.program.solver
     for one, other in ((whole, cuts), (cuts, whole)):
@@ -607,7 +608,7 @@ def test_releases():
 )  # fmt: skip
 def test_newton_agrees_with_cones(notion, loss, n):
     """The same program on the same lattice by cvxpy: two solvers, two ways of writing the divergence, one least value."""
-    from optdp.design.additive_divergence import _Task
+    from optdp.design.additive.divergence import _Task
 
     task = _Task(optdp.Problem(notion, optdp.Line(), optdp.WorstCase(loss), optdp.Additive()))
     size = math.ceil(n * task.radius) + n
@@ -1006,10 +1007,10 @@ def test_masses_are_raised_outwards_in_one_go(monkeypatch):
         passes.append(reach)
         return largest_around(values, reach)
 
-    monkeypatch.setattr(additive_lattice, "largest_around", counted)
+    monkeypatch.setattr(lattice_design, "largest_around", counted)
     privacy = optdp.ApproxDP(0.001, 0.0)
     for n in (1, 3):
-        noise = additive_lattice.private_geometric(privacy, optdp.Line(), n, np.repeat([1.0, 1e-9], [5, 3000]))
+        noise = lattice_design.private_geometric(privacy, optdp.Line(), n, np.repeat([1.0, 1e-9], [5, 3000]))
         assert noise.satisfies(privacy) and len(passes) <= 6
         passes.clear()
 
@@ -1023,7 +1024,7 @@ def test_raised_masses_are_the_least_that_keep_the_ratio(seed, bins, eps):
     p = rng.random(int(rng.integers(n + 1, 40)))
     p *= scale[: p.size]
     total = float((1 + bins) * p[0] + 2 * p[1:-n].sum() + 2 * p[-n:].sum() / -math.expm1(-eps))
-    plain, before = [max(1, v) for v in additive_lattice.as_weights(p, total)], None
+    plain, before = [max(1, v) for v in lattice_design.as_weights(p, total)], None
     while plain != before:
         before = list(plain)
         for a in range(len(plain)):
@@ -1031,7 +1032,7 @@ def test_raised_masses_are_the_least_that_keep_the_ratio(seed, bins, eps):
         for r in range(len(plain) - 2, len(plain) - n - 1, -1):
             plain[r] = max(plain[r], plain[r + 1])
     assume(2 * (sum(plain[:-n]) + sum(plain[-n:]) / (1 - 1 / ratio)) < 0.99 * TOTAL)  # else all are made smaller first
-    noise = additive_lattice.private_geometric(optdp.ApproxDP(eps), optdp.Line(), n, p, bins)
+    noise = lattice_design.private_geometric(optdp.ApproxDP(eps), optdp.Line(), n, p, bins)
     assert noise.weights == tuple(plain[:-n])
 
 
@@ -1039,12 +1040,12 @@ def test_raised_masses_are_the_least_that_keep_the_ratio(seed, bins, eps):
 def test_costs_in_floats_are_those_of_the_proof(q):
     for n, last in ((1, 6), (7, 90), (400, 900)):
         exact = [float(Fraction(int(c), 2**SCALE)) for c in lattice_costs(optdp.Power(q), 1.0, n, last)]
-        near = additive_lattice._power_costs(q, n, last)
+        near = lattice_design._power_costs(q, n, last)
         assert (
             near == pytest.approx(exact, rel=1e-12, abs=1e-15 * abs(exact[min(n, last)])) and (np.diff(near) >= 0).all()
         )
     with pytest.raises(OverflowError):
-        additive_lattice._power_costs(100.0, 1, 10_000)
+        lattice_design._power_costs(100.0, 1, 10_000)
 
 
 @pytest.mark.parametrize("tail", [(), (4, 4, 3)])

@@ -158,6 +158,6 @@ def test_the_bound_holds_for_lattices_too():
     notion = optdp.RDP(3, 9.0)
     lattice = optdp.solve_additive(notion, loss="squared", rtol=0.05)
     proven = PeakCertificate.best(lattice.problem).bound(lattice.problem).value
-    from optdp.design.additive_peak import bracket
+    from optdp.design.additive.peak import bracket
 
     assert proven <= lattice.value and lattice.lower_bound <= bracket(lattice.problem).value

@@ -10,7 +10,7 @@ import pytest
 
 import optdp
 from optdp.cli import main
-from optdp.design.additive_releases import budgets
+from optdp.design.additive.releases import budgets
 from optdp.exact import enclosures
 from optdp.exact.numbers import span
 from optdp.mechanisms.baselines.noise import truncated_radius

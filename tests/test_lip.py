@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 import optdp
 from optdp.closed_forms import lip as forms
 from optdp.design import lip
-from optdp.design import lip_posteriors as lp
-from optdp.design import lip_pricing as pricing
+from optdp.design.lip import posteriors as lp
+from optdp.design.lip import pricing as pricing
 from optdp.exact.fields import FieldError
 from optdp.mechanisms.lip import UNIT, LIPMechanism
 from optdp.problem.tasks import Aggregate

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 import optdp
 from optdp.certificates.lip import LIPCertificate
 from optdp.design.lip import extreme_posteriors
-from optdp.design.lip_histogram import box_split, levels, split
-from optdp.design.lip_pricing import ConeHistogramRelaxed, box, box_chord
+from optdp.design.lip.histogram import box_split, levels, split
+from optdp.design.lip.pricing import ConeHistogramRelaxed, box, box_chord
 from optdp.problem.priors import Prior
 from optdp.solvers.lp import LinearStatus, _HighsSession
 

@@ -11,7 +11,7 @@ from scipy.stats import chisquare
 import optdp
 from optdp.certificates.base import Refusal
 from optdp.certificates.metric_line import MetricLineCertificate, on_grid
-from optdp.design.metric_line import peaked_program
+from optdp.design.metric.line import peaked_program
 from optdp.exact.rounding import TOTAL, Table
 from optdp.exact.sampling import tossed
 from optdp.mechanisms.metric_line import MetricCircleMechanism, MetricLineMechanism

@@ -157,7 +157,7 @@ MECHANISMS = {
     "optdp.mechanisms.piecewise": lambda: optdp.solve_piecewise(1.0),
     "kernel": lambda: optdp.solve_kernel(1.0, rtol=0.05),
     "optdp.mechanisms.composite": lambda: optdp.solve_composite(1.0),
-    "optdp.design.additive": lambda: optdp.solve_additive(1.0, 0.1, rtol=0.05),
+    "optdp.design.additive.approximate": lambda: optdp.solve_additive(1.0, 0.1, rtol=0.05),
 }
 
 #: Where the floor of a mechanism is rounded, if not where it is defined.

@@ -19,7 +19,7 @@ from optdp.certificates.additive import AdditiveCertificate
 from optdp.certificates.base import Refusal
 from optdp.certificates.quantile import QuantileCertificate
 from optdp.certificates.rounded import RoundedCertificate, rarest
-from optdp.design import additive_rounded
+from optdp.design.additive import rounded as rounded_design
 from optdp.exact import enclosures, work
 from optdp.exact.sampling import LIMB
 from optdp.mechanisms.additive import AdditiveMechanism
@@ -224,10 +224,8 @@ def test_the_certificate_proves_nothing_else():
 
 def test_error_bars_that_are_too_short_are_not_proven():
     nothing = AdditiveCertificate(1, "nodes", ())
-    assert (
-        additive_rounded._error_bars(nothing) == additive_rounded._error_bars(QuantileCertificate(0.0, nothing)) == []
-    )
-    assert [c.limit for c in additive_rounded._error_bars(QuantileCertificate(1.7, nothing))] == [1.0, 0.5]
+    assert rounded_design._error_bars(nothing) == rounded_design._error_bars(QuantileCertificate(0.0, nothing)) == []
+    assert [c.limit for c in rounded_design._error_bars(QuantileCertificate(1.7, nothing))] == [1.0, 0.5]
     assert enclosures.round_up(rarest(optdp.ApproxDP(0, "1/2", 10.0))) == pytest.approx(11 / 21)
 
 
@@ -328,5 +326,5 @@ def test_what_is_told_of_two_routes_is_about_the_noise_that_is_returned():
     exact, rough = (optdp.solve(problem), optdp.solve_additive(1.0, 0.04, sensitivity=4, discrete=True))
     rough = dataclasses.replace(rough, problem=problem, program=dataclasses.replace(rough.program, constraints="rough"))
     for pair in ((exact, rough), (rough, exact)):
-        found = additive_rounded.beside(*pair)
+        found = rounded_design.beside(*pair)
         assert found.value == exact.value and found.mechanism is exact.mechanism and found.program is exact.program

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from optdp.design.additive import additive_noise
-from optdp.design.additive_releases import budgets
+from optdp.design.additive.releases import budgets
 from optdp.design.registry import solve
 from optdp.exact import Number, number, require
 from optdp.exact.enclosures import rounded_up

@@ -31,13 +31,14 @@ import numpy as np
 
 from optdp.certificates.base import Refusal
 from optdp.certificates.kernel import ATOMS, KernelCertificate
-from optdp.design import finite_kernel, metric_circle, metric_line, pair_kernel, plane
+from optdp.design import finite_kernel, pair_kernel, plane
 from optdp.design import metric as finite_metric
 from optdp.design.kernel import average, dense, finite, master, points, steps
 from optdp.design.kernel.floor import Floor, of_pieces
 from optdp.design.kernel.master import Cuts, Master
 from optdp.design.kernel.prior import Dual, PriorProgram, certificate, layers_of, two_atoms
 from optdp.design.kernel.task import Task, between, grid
+from optdp.design.metric import circle, line
 from optdp.design.piecewise import optimal_window
 from optdp.design.progress import ProgressLike
 from optdp.design.registry import Run, register, solve
@@ -172,7 +173,7 @@ def solve_kernel(
     if isinstance(area, Box):
         accepted = plane.accepts
     elif metric is not None:
-        accepted = {Alphabet: finite_metric, Circle: metric_circle}.get(type(area), metric_line).accepts
+        accepted = {Alphabet: finite_metric, Circle: circle}.get(type(area), line).accepts
     elif isinstance(area, Alphabet):
         accepted = finite_kernel.accepts
     else:

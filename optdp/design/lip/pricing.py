@@ -1,4 +1,4 @@
-"""The pricing problems of `optdp.design.lip_posteriors`: maximise phi(r) - nu.r over the posteriors that a guarantee allows.
+"""The pricing problems of `optdp.design.lip.posteriors`: maximise phi(r) - nu.r over the posteriors that a guarantee allows.
 
 In floats: what is found here is proven by `optdp.certificates.lip`, which does not use it.
 """

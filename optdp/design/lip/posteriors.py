@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from optdp.design.lip_pricing import ENTER, Priced, Pricer, Sum
+from optdp.design.lip.pricing import ENTER, Priced, Pricer, Sum
 from optdp.solvers.lp import Highs, LinearProgram, LinearResult, LinearSolver, SolverFailure
 
 #: Below this many categories, column generation for a sum starts from scratch.

@@ -22,9 +22,9 @@ import numpy as np
 
 from optdp.certificates.base import Refusal
 from optdp.certificates.divergence import DivergenceCertificate
-from optdp.design import additive_lattice, additive_narrow, additive_peak, additive_rounded
-from optdp.design.additive_lattice import JUMPY, Bracket, LatticeTask, as_weights
-from optdp.design.additive_rounded import FEW
+from optdp.design.additive import lattice, narrow, peak, rounded
+from optdp.design.additive.lattice import JUMPY, Bracket, LatticeTask, as_weights
+from optdp.design.additive.rounded import FEW
 from optdp.design.registry import Run, register
 from optdp.exact import require, work
 from optdp.exact.numbers import Number, border
@@ -50,7 +50,7 @@ NEARER = (1.0, 0.55, 0.39)
 RARE = 15.0
 #: What is kept back of the bound, one after the other; how exactly the program is solved.
 SHARES, EXACT = (1e-7, 1e-5, 1e-3), 1e-8
-#: The largest bound of Renyi divergences for which lattices are tried: on the line beside `additive_peak`, and on the integers.
+#: The largest bound of Renyi divergences for which lattices are tried: on the line beside `peak`, and on the integers.
 STEEPEST, WHOLE = 16.0, 40.0
 #: How much longer the certificate's reference is than the program's noise, for Renyi divergences and for KL.
 FURTHER = (2.0, 3.0)
@@ -98,10 +98,10 @@ class _Task(LatticeTask):
 
     def aligned(self, points: int) -> int:
         """Points per sensitivity near `points` that suit the jumps."""
-        fits = additive_lattice.coarsest(self.jumps) if self.loss.steps else None
+        fits = lattice.coarsest(self.jumps) if self.loss.steps else None
         if self.bent:
             return min(range(points, points + points // 3 + 2), key=self.sag)
-        return fits or (additive_lattice.aligned(points, self.jumps, self.loss.steps) if self.jumps else points)
+        return fits or (lattice.aligned(points, self.jumps, self.loss.steps) if self.jumps else points)
 
     @property
     def flat(self) -> bool:
@@ -453,10 +453,10 @@ def _bracket(task: _Task, n: int, deadline: float) -> Bracket | None:
 
 def accepts(problem: Problem) -> str | None:
     """Additive noise on the line or the integers under KL or Renyi differential privacy."""
-    if reason := additive_lattice.refused(problem, KL | RDP, "KL or RDP"):
+    if reason := lattice.refused(problem, KL | RDP, "KL or RDP"):
         return reason
     whole = isinstance(problem.privacy, RDP) and isinstance(problem.domain, Integers)
-    most = WHOLE if whole else additive_peak.TO
+    most = WHOLE if whole else peak.TO
     if float(problem.privacy.bound) > most:  # type: ignore[attr-defined]
         return f"the bound of {problem.privacy.tag.upper()} must be at most {most:g}: there is hardly any noise then"
     return None
@@ -468,23 +468,23 @@ def design(run: Run, *, n: int | None = None) -> Solution:
     if n is not None:
         n = require.integer("n", n, low=1, high=1000)
     problem = run.problem
-    additive_lattice.sized(problem)
+    lattice.sized(problem)
     width: float = problem.privacy.sensitivity  # type: ignore[attr-defined]
-    peaked = isinstance(problem.privacy, RDP) and float(problem.privacy.bound) >= additive_peak.FROM
-    if n is None and width > CROWDED and not peaked and additive_rounded.fits(problem):
+    peaked = isinstance(problem.privacy, RDP) and float(problem.privacy.bound) >= peak.FROM
+    if n is None and width > CROWDED and not peaked and rounded.fits(problem):
         with contextlib.suppress(ValueError):  # the program below says why
             half = replace(run, time_limit=(run.seconds + run.time_limit) / 2)
-            found = additive_rounded.solution(half if additive_rounded.narrow(problem) else run, design)
+            found = rounded.solution(half if rounded.narrow(problem) else run, design)
             if found.gap > rtol and width <= FEW and run.left() > 0:  # rounding may cost more than that
                 with contextlib.suppress(ValueError):
-                    return additive_rounded.beside(_on_lattices(run, rtol, n), found)
+                    return rounded.beside(_on_lattices(run, rtol, n), found)
             return found
     try:
         return _on_lattices(run, rtol, n)
     except ValueError:  # the lattice of the integers cannot be as coarse as wide noise needs
-        if n is None and width > 1 and additive_rounded.fits(problem):
+        if n is None and width > 1 and rounded.fits(problem):
             with contextlib.suppress(ValueError):
-                return additive_rounded.solution(run, design)
+                return rounded.solution(run, design)
         raise
 
 
@@ -496,17 +496,17 @@ def _on_lattices(run: Run, rtol: float, n: int | None) -> Solution:
     task = _Task(problem)
     fixed = n is not None or task.integers
     power = task.alpha is not None and not task.integers and task.loss.exponent is not None
-    steep = additive_peak.bracket(problem) if power and task.bound >= additive_peak.FROM else None
+    steep = peak.bracket(problem) if power and task.bound >= peak.FROM else None
     if steep is not None and (task.bound > STEEPEST or (steep.gap <= rtol and not fixed)):
         return _solution(run, steep)
     points = n or (int(task.width) if task.integers else max(1, math.ceil(3 / task.scale)))
     peaked = task.alpha is not None and task.bound >= 1 and not task.flat
     if peaked and not fixed:  # the peak is resolved from the start
-        peak = additive_narrow.peak(task.bound, 1 if (task.loss.exponent or 1) < 2 else 2)
-        points = max(points, math.ceil(1.5 / peak))
+        width = narrow.peak(task.bound, 1 if (task.loss.exponent or 1) < 2 else 2)
+        points = max(points, math.ceil(1.5 / width))
     points = points if fixed else task.aligned(points)
     best: Bracket | None = None
-    near, failed = None if fixed else additive_lattice.moved_in(problem), 0
+    near, failed = None if fixed else lattice.moved_in(problem), 0
     if near is not None and (made := _bracket(_Task(near), _Task(near).aligned(1), deadline)) is not None:
         value = made.mechanism.enclose_loss(task.loss, sent=True)[1]
         best = replace(made, value=value, lower=0.0)  # what is proven is about the other loss
@@ -563,7 +563,7 @@ def _at_steps(run: Run, task: _Task, best: Bracket) -> Bracket:
     off: dict[float, int] = {}
     for n in range(1, min(BESIDE, int(VARIABLES / 2 / (task.radius + 1))) + 1):
         end = Fraction(0 if task.bins(n) else 1, 2)
-        off.setdefault(float(additive_lattice.beyond(n, task.jumps, end)) / n, n)
+        off.setdefault(float(lattice.beyond(n, task.jumps, end)) / n, n)
     for _, points in sorted(off.items())[:LATTICES]:
         if best.gap <= run.rtol or run.left() <= 0:
             break
@@ -630,7 +630,7 @@ def _model(problem: Problem, n: int) -> Any:
 
 register(
     "additive divergence",
-    (f"KL, RDP with bound <= {additive_peak.TO:g}", "Line, Integers",
+    (f"KL, RDP with bound <= {peak.TO:g}", "Line, Integers",
      "WorstCase(a power or piecewise polynomial)", "Additive", "Unbiased"),
     accepts, design,
 )  # fmt: skip

@@ -21,8 +21,8 @@ from flint import ctx
 from optdp.certificates.base import Certificate, Refusal
 from optdp.certificates.quantile import QuantileCertificate
 from optdp.certificates.rounded import RoundedCertificate, rarest
-from optdp.design.additive_lattice import Bracket
-from optdp.design.additive_pairs import nothing
+from optdp.design.additive.lattice import Bracket
+from optdp.design.additive.pairs import nothing
 from optdp.design.registry import Run
 from optdp.exact import enclosures
 from optdp.mechanisms.rounded import WIDEST, RoundedNoise

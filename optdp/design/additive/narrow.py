@@ -1,7 +1,7 @@
 """Lower bounds for additive noise at large eps, where all but delta of the optimal noise lies within a narrow peak.
 
 The staircase's first step is about e^(-eps/2) wide for |x| and e^(-eps/3) for x^2, in sensitivities, and a lattice that resolves
-it has too many pairs (shift, point) for the program of `optdp.design.additive`. The multipliers mu_(s, i) that matter are those
+it has too many pairs (shift, point) for `optdp.design.additive.program`. The multipliers mu_(s, i) that matter are those
 of points i under the peak, for all shifts s, and for the shift of one sensitivity also the chain of all further points. They vary
 smoothly with s but for the longest and the shortest shifts. So they are written in B-splines of s, which are nonnegative and add
 up to 1: with coefficients between 0 and those of lam_s they are multipliers, on however fine a lattice. This linear program

@@ -24,8 +24,8 @@ import time
 
 import numpy as np
 
-from optdp.design.lip_posteriors import Generated
-from optdp.design.lip_pricing import ConeHistogramRelaxed, box, box_chord
+from optdp.design.lip.posteriors import Generated
+from optdp.design.lip.pricing import ConeHistogramRelaxed, box, box_chord
 from optdp.solvers.lp import Highs, LinearProgram
 
 #: A share this close to 0 or 1 is 0 or 1.

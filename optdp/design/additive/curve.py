@@ -8,12 +8,12 @@ a row with few entries; half-lines are the most frequent ones.
 
 **Rows as needed.** Given p, the sets that break F most are level sets of the likelihood ratio, found by sorting; each is cut off
 by the tangent of F there. The sandwich between the lattice and the line, the certificate and the mechanism are those of
-`optdp.design.additive`: the rows' duals are its multipliers, one for each set.
+`optdp.design.additive.program`: the rows' duals are its multipliers, one for each set.
 
 **A spike.** At a large mu half of the mass is within a tiny part of the sensitivity. There noise is on a lattice many times as
 fine, with masses that are equal on cells which grow with the distance from 0: few variables; between neighbouring ends of cells
 the two masses that a shift compares are constant, and distances between ends are the only shifts that matter. The bound is
-that of `optdp.design.additive_graded`.
+that of `optdp.design.additive.graded`.
 
 **The Gaussian** itself is near the optimum at a small mu, nearer than a lattice of a few points; it is what comes back where it
 is better than the noise found (`optdp.mechanisms.gaussian`). Half-lines alone prove it nearly optimal for x^2 and mu <= 1, and
@@ -39,11 +39,11 @@ import numpy as np
 from optdp.certificates.additive import AdditiveCertificate, Multiplier
 from optdp.certificates.base import Refusal
 from optdp.certificates.half_lines import HalfLinesCertificate
-from optdp.design import additive, additive_lattice, additive_rounded
-from optdp.design.additive import MAX_POINTS, private_finite
-from optdp.design.additive_graded import DULL, Mesh, Relaxation, broken_sets, magnified, peaks, spaced
-from optdp.design.additive_lattice import Bracket, LatticeTask, as_weights, cut_off, pairs_of, private_geometric
-from optdp.design.additive_pairs import LATE, MOST_ROWS, WrittenOut, by_one, from_single, under_curve
+from optdp.design.additive import approximate, lattice, rounded
+from optdp.design.additive.approximate import MAX_POINTS, private_finite
+from optdp.design.additive.graded import DULL, Mesh, Relaxation, broken_sets, magnified, peaks, spaced
+from optdp.design.additive.lattice import Bracket, LatticeTask, as_weights, cut_off, pairs_of, private_geometric
+from optdp.design.additive.pairs import LATE, MOST_ROWS, WrittenOut, by_one, from_single, under_curve
 from optdp.design.registry import Run, register
 from optdp.exact import require, work
 from optdp.mechanisms.additive import AdditiveMechanism
@@ -556,13 +556,13 @@ class _Task(LatticeTask):
             self.radius = -float(ndtri(_rare(float(privacy.mu)))) / float(privacy.mu) + 1
         else:  # what the noise of `core` needs
             least = min(float(d) for _, d in self.pairs if d > 0) if any(d > 0 for _, d in self.pairs) else 1.0
-            self.rate = additive_lattice.falling(self.pairs)
+            self.rate = lattice.falling(self.pairs)
             low = CORE * self.rate
             steep = min((float(e) for e, d in self.pairs if d == 0), default=0.0)
             cut = truncated_radius(low, SPARED * least) + 1
             self.radius = cut if not steep else min(cut, 40 / max(low, 1e-9)) + 12 / steep if least < 1 else 30 / steep
         self.radius += self.beyond
-        fits = additive_lattice.coarsest(self.jumps) if self.jumps and self.loss.steps and not self.integers else None
+        fits = lattice.coarsest(self.jumps) if self.jumps and self.loss.steps and not self.integers else None
         #: Points per sensitivity of a lattice that has the value of the line; 0 where there is none of few points.
         self.fits = fits if fits and (fits <= JUMPY or self.whole(fits)) else 0
 
@@ -866,7 +866,7 @@ def _level(program: TailProgram) -> float:
 
 def accepts(problem: Problem) -> str | None:
     """Additive noise on the line or the integers under Gaussian DP or several pairs (eps, delta)."""
-    return additive_lattice.refused(problem, GDP | Profile | Curve, "GDP, Profile or Curve")
+    return lattice.refused(problem, GDP | Profile | Curve, "GDP, Profile or Curve")
 
 
 def design(run: Run, *, n: int | None = None, gaussian: bool = True) -> Solution:
@@ -875,26 +875,26 @@ def design(run: Run, *, n: int | None = None, gaussian: bool = True) -> Solution
     if n is not None:
         n = require.integer("n", n, low=1, high=10_000)
     problem = run.problem
-    additive_lattice.sized(problem)
+    lattice.sized(problem)
     privacy: Any = problem.privacy
-    if found := by_one(run, lambda part: additive.design(part, n=n)):
+    if found := by_one(run, lambda part: approximate.design(part, n=n)):
         return found
     if isinstance(privacy, Curve):
         return under_curve(run, lambda part: design(part, n=n))
-    if n is None and privacy.sensitivity > CROWDED and additive_rounded.fits(problem):
-        narrow = additive_rounded.narrow(problem)
+    if n is None and privacy.sensitivity > CROWDED and rounded.fits(problem):
+        narrow = rounded.narrow(problem)
         part = replace(run, time_limit=(run.seconds + run.time_limit) / 2) if narrow else run
-        found = additive_rounded.solution(part, lambda part: design(part, gaussian=gaussian))
+        found = rounded.solution(part, lambda part: design(part, gaussian=gaussian))
         if narrow and found.gap > rtol:
             with contextlib.suppress(ValueError):
-                return additive_rounded.beside(_on_lattices(run, rtol, n, gaussian), found)
+                return rounded.beside(_on_lattices(run, rtol, n, gaussian), found)
         return found
-    if n is None and additive_rounded.fits(problem):  # lattices of integers cannot be as coarse as wide noise needs
+    if n is None and rounded.fits(problem):  # lattices of integers cannot be as coarse as wide noise needs
         try:
             return _on_lattices(run, rtol, n, gaussian)
         except ValueError:
             with contextlib.suppress(ValueError):
-                return additive_rounded.solution(run, lambda part: design(part, gaussian=gaussian))
+                return rounded.solution(run, lambda part: design(part, gaussian=gaussian))
             raise
     return _on_lattices(run, rtol, n, gaussian)
 
@@ -908,9 +908,9 @@ def _on_lattices(run: Run, rtol: float, n: int | None, gaussian: bool) -> Soluti
     best: Bracket | None = None
     coarse: TailProgram | None = None
     known = task.known(gaussian and n is None)
-    slow = points > additive.LATTICE if task.integers else n is None and not task.loss.convex
+    slow = points > approximate.LATTICE if task.integers else n is None and not task.loss.convex
     if slow and len(task.pairs) > 1 and any(delta > 0 for _, delta in task.pairs):
-        known = from_single(run, additive.design).better(known)
+        known = from_single(run, approximate.design).better(known)
     whole = known
     for size in [] if known.gap <= rtol else [points] if fixed else _sizes(task, points):
         if size * (task.radius + 2) > MAX_POINTS or (known.mechanism and size**2 * (task.radius + 2) > MOST_PAIRS):
@@ -967,7 +967,7 @@ def _sizes(task: _Task, points: int) -> Iterator[int]:
     steps is enough: beside it, where it has many points, one that takes less time.
     """
     if task.fits:
-        yield from [additive_lattice.aligned(2, task.jumps, task.loss.steps)] * (task.fits > 3)
+        yield from [lattice.aligned(2, task.jumps, task.loss.steps)] * (task.fits > 3)
         yield task.fits
         return
     if not task.jumps:
@@ -975,10 +975,10 @@ def _sizes(task: _Task, points: int) -> Iterator[int]:
             yield points
             points *= 2
         return
-    off, tried = Fraction(task.loss.steps, 2), [additive_lattice.aligned(points, task.jumps, task.loss.steps)]
+    off, tried = Fraction(task.loss.steps, 2), [lattice.aligned(points, task.jumps, task.loss.steps)]
     while tried[-1] < JUMPY:
         yield tried[-1]
-        tried.append(additive_lattice.aligned(2 * tried[-1], task.jumps, task.loss.steps))
+        tried.append(lattice.aligned(2 * tried[-1], task.jumps, task.loss.steps))
     yield tried[-1]
     apart = {n: max((off - b * n) % 1 for b in task.jumps) / n for n in range(2, JUMPY + 1)}
     yield from [n for n in sorted(apart, key=apart.__getitem__) if n not in tried][:LATTICES]
@@ -986,7 +986,7 @@ def _sizes(task: _Task, points: int) -> Iterator[int]:
 
 def _borrowed(run: Run, gaussian: bool, best: Bracket) -> Bracket:
     """Noise that is good for steps moved in a little, or for powers, where the lattices of a loss that is none are too coarse."""
-    near = additive_lattice.moved_in(run.problem)
+    near = lattice.moved_in(run.problem)
     powers = [replace(run.problem, objective=WorstCase(power)) for power in ("squared", "abs")]
     for other in powers if near is None else [near, *powers]:
         left = max(run.left(), LATE * run.time_limit if other is near or math.isinf(best.value) else 0.0)

@@ -1,9 +1,9 @@
 """The lattice program of additive noise under several pairs (eps, delta), all of it written out at once.
 
 Masses p_a at distance a on a lattice of n points per sensitivity and, for each pair and each shift s = 1..n, slacks
-u_i >= p_|i| - e^eps p_|i+s| with q + sum_i u_i <= delta: that of `optdp.design.additive`, as often as there are pairs. Where the
-loss is constant far out very many sets are nearly the worst, and cuts for them, one after the other, take hundreds of rounds
-(`optdp.design.additive_curve`); interior points take about thirty steps for all of it.
+u_i >= p_|i| - e^eps p_|i+s| with q + sum_i u_i <= delta: that of `optdp.design.additive.program`, as often as there are pairs.
+Where the loss is constant far out very many sets are nearly the worst, and cuts for them, one after the other, take hundreds of
+rounds (`optdp.design.additive.curve`); interior points take about thirty steps for all of it.
 
 **One of the pairs** often decides: the optimum under it alone is a bound, and its noise may keep the others; noise for the least
 eps and the least delta keeps them all (`from_single`).
@@ -26,7 +26,7 @@ import numpy as np
 from optdp.certificates.additive import AdditiveCertificate, Multiplier
 from optdp.certificates.base import Refusal
 from optdp.certificates.quantile import QuantileCertificate
-from optdp.design.additive_lattice import Bracket
+from optdp.design.additive.lattice import Bracket
 from optdp.design.registry import Run
 from optdp.mechanisms.additive import AdditiveMechanism
 from optdp.problem.objectives import Quantile

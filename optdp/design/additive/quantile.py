@@ -27,9 +27,9 @@ from optdp.certificates.base import Refusal
 from optdp.certificates.period import PeriodCertificate, error_bar
 from optdp.certificates.quantile import QuantileCertificate
 from optdp.certificates.staircase import StaircaseCertificate
-from optdp.design import additive, additive_curve, additive_divergence, additive_rounded
-from optdp.design.additive_lattice import Bracket, pairs_of
-from optdp.design.additive_pairs import by_one, from_single, nothing, under_curve
+from optdp.design.additive import approximate, curve, divergence, rounded
+from optdp.design.additive.lattice import Bracket, pairs_of
+from optdp.design.additive.pairs import by_one, from_single, nothing, under_curve
 from optdp.design.registry import Run, register
 from optdp.exact import enclosures, require
 from optdp.mechanisms.staircase import PERIOD, noise_of
@@ -42,7 +42,7 @@ from optdp.solution import Solution
 
 #: Lattices with more points per sensitivity are not tried, by design, for quantiles of at least a sensitivity, and in proportion
 #: below it, up to LIMIT.
-FINEST = {"additive": 64, "additive_curve": 12, "additive_divergence": 32}
+FINEST = {"approximate": 64, "curve": 12, "divergence": 32}
 LIMIT = 256
 #: The largest sensitivity at which integers are points of a lattice: noise is rounded to more of them. Under GDP also the most
 #: pairs of integers within a sensitivity of each other, about, over mu, where quantiles are of some integers.
@@ -54,7 +54,7 @@ AROUND = 0.1
 #: By which shares less than the error bar a distance is for which more is proven, one after the other.
 LESS = (1e-11, 1e-9, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2)
 #: The designs of the probabilities.
-DESIGNS = (additive, additive_curve, additive_divergence)
+DESIGNS = (approximate, curve, divergence)
 
 
 def _inner(problem: Problem, limit: float) -> Problem:
@@ -200,12 +200,12 @@ def design(run: Run, *, n: int | None = None) -> Solution:
     width: float = privacy.sensitivity  # type: ignore[attr-defined]
     slow = isinstance(privacy, GDP) and width**2 > PAIRS * float(privacy.mu) and width * _guess(privacy, level) > SOME
     crowded = integers and (width > CROWDED or slow)
-    if crowded and Fraction(level) > least and additive_rounded.fits(problem):
-        zero = _at_zero(run) if additive_rounded.narrow(problem) else None
+    if crowded and Fraction(level) > least and rounded.fits(problem):
+        zero = _at_zero(run) if rounded.narrow(problem) else None
         if zero is not None and zero.gap <= run.rtol:
             return zero
-        found = additive_rounded.solution(run, design)
-        return found if zero is None else additive_rounded.beside(found, zero)
+        found = rounded.solution(run, design)
+        return found if zero is None else rounded.beside(found, zero)
     return _on_lattices(run, n)
 
 
@@ -285,14 +285,14 @@ def _one_period(run: Run, best: Bracket) -> Bracket:
     problem, level = run.problem, float(run.problem.objective.level)
     privacy: Any = problem.privacy
     eps, delta = float(privacy.eps), float(privacy.delta)
-    if delta > run.rtol or isinstance(problem.domain, Integers) or eps < additive.SUMMED:
+    if delta > run.rtol or isinstance(problem.domain, Integers) or eps < approximate.SUMMED:
         return best
     bar = error_bar(eps, (level - delta) / (1 - delta))
     share = bar - math.floor(bar) + 1.5 * 2.0**-PERIOD  # not a point short of it
     for noise in noise_of(problem, min(share, 1.0)):
         value = noise.enclose(problem.objective)[1]
         if value < best.value:
-            program = additive.closed_form(_inner(problem, value), run)
+            program = approximate.closed_form(_inner(problem, value), run)
             best = replace(best, mechanism=noise, value=value, program=program)
     for less in LESS:
         limit = bar * (1 - less) * privacy.sensitivity

@@ -1,20 +1,6 @@
-"""The optimal additive noise under (eps, delta)-differential privacy (truncated-Laplacian paper).
+"""The optimal additive noise under (eps, delta)-differential privacy: lattices, finer and finer, and closed forms beside them.
 
-**The program.** Over the laws of a noise X, minimise E L(X) subject to P(X in S) <= E P(X + d in S) + delta for all sets S and
-all |d| <= Delta (E = e^eps): an infinite linear program with a hockey-stick divergence at every shift.
-
-**On a lattice** h = Delta/n it is a finite one: masses p_a at distance a h (symmetry is without loss of generality), and
-for s = 1..n slacks u_(s,i) >= p_|i| - E p_|i+s| with q + sum_i u_(s,i) <= delta. Its dual proves a lower bound for the continuum
-(`optdp.certificates.additive`, steps 1 and 2); its solution, spread evenly over cells of width h, is a density that is
-private at every real shift (`optdp.mechanisms.additive`). The two sides differ by the cost of that spreading (p_0 h/4 for
-|x|, h^2/3 at most for x^2): O(h^2).
-
-**The atom q** is a mass at exactly 0 that the density does not spread. On the lattice it changes nothing (merged into p_0 it
-is still feasible, at the same cost); off the lattice it stays at 0 for free. That it costs q at every shift is exact: for
-almost every d the atoms of X miss those of X + d. It is used for large delta only.
-
-**Rows as needed.** Most slacks are zero: a pair (s, i) enters with its row when the current p has p_|i| > E p_|i+s| while the
-budget of its shift is exceeded. Left-out pairs are a relaxation, so every round's dual proves a bound.
+The program is that of `optdp.design.additive.program`. Here is where noise ends, and how fine its lattice must be.
 
 **The support is cut without loss.** With p = 0 beyond K, the multipliers beyond it can be constant, and the dual is feasible
 for the infinite program as soon as c_(K+1) >= t + (E - 1) sum lam / 2, which is checked (and K enlarged otherwise).
@@ -39,49 +25,38 @@ from typing import Any
 
 import numpy as np
 
-from optdp.certificates.additive import AdditiveCertificate, Multiplier, geng_viswanath
+from optdp.certificates.additive import AdditiveCertificate, geng_viswanath
 from optdp.certificates.base import Refusal
 from optdp.certificates.period import PeriodCertificate
 from optdp.certificates.spike import SpikeCertificate
 from optdp.certificates.staircase import IntegerStaircaseCertificate, StaircaseCertificate
 from optdp.certificates.tails import TailsCertificate
-from optdp.design import additive_lattice, additive_narrow, additive_rounded
-from optdp.design.additive_lattice import BITS, Bracket, LatticeTask, as_weights, cut_off, pairs_of, private_geometric
-from optdp.design.progress import ProgressLike
-from optdp.design.registry import Run, register, solve
+from optdp.design.additive import lattice, narrow, rounded
+from optdp.design.additive.lattice import BITS, Bracket, LatticeTask, as_weights, cut_off, pairs_of, private_geometric
+from optdp.design.additive.program import MAX_ROWS, LatticeProgram, build_model, multipliers_of
+from optdp.design.registry import Run, register
 from optdp.exact import enclosures, require
-from optdp.exact.numbers import Number
 from optdp.exact.sampling import LIMB
 from optdp.mechanisms.additive import GRID, AdditiveMechanism
 from optdp.mechanisms.baselines.noise import truncated_radius
 from optdp.mechanisms.rounded import WIDEST, RoundedNoise
 from optdp.mechanisms.staircase import PERIOD, LatticeStaircase, noise_of
 from optdp.problem.domains import Integers, Line
-from optdp.problem.families import Additive
-from optdp.problem.losses import CustomLoss, Loss, LossLike
-from optdp.problem.objectives import Objective, WorstCase
-from optdp.problem.privacy import GDP, ApproxDP, Privacy, Profile
+from optdp.problem.objectives import WorstCase
+from optdp.problem.privacy import ApproxDP, Profile
 from optdp.problem.problem import Problem
 from optdp.solution import Program, Solution
-from optdp.solvers.lp import Highs, LinearProgram, LinearSolver, Session, stacked
+from optdp.solvers.lp import LinearSolver
 
 METHODS = ("auto", "simplex", "ipm", "structured")
-#: Rows up to which HiGHS's simplex method (with warm starts) is used; interior points beyond.
-SIMPLEX_ROWS = 1500
-#: Programs are scaled, and hardly any of their rows or columns are superfluous: presolving takes longer than it saves.
-PLAIN = (("presolve", "off"),)
-#: The structured method is used for supports up to this.
-LARGEST = 30_000
-#: Peaks below this are resolved by `optdp.design.additive_narrow`; its lattices have so
-#: many points in the peak at first, and at most.
+#: Peaks below this are resolved by `narrow`; its lattices have so many points in the peak at first, and at most.
 NARROW, FIRST, LIMIT = 0.1, 8, 24
-#: Lattices with more points, or programs with more rows, are not tried.
+#: Lattices with more points are not tried.
 MAX_POINTS = 60_000
 #: Sums over all periods of a staircase are taken from this eps on; for |x| and x^2 lattices are fast up to this gap.
 SUMMED, FAST = 0.3, 1e-3
 #: Noise with more points is not mixed in.
 FARTHEST = 8 * MAX_POINTS
-MAX_ROWS = 120_000
 #: Of integers with more pairs within a sensitivity, noise is rounded to them.
 MAX_PAIRS = 150_000
 #: Lattices of at most so many points per sensitivity are solved exactly where a geometric tail and slacks go together: on finer
@@ -118,343 +93,6 @@ Noise = AdditiveMechanism | LatticeStaircase | RoundedNoise
 Proof = AdditiveCertificate | StaircaseCertificate | PeriodCertificate | SpikeCertificate | TailsCertificate
 
 
-def build_model(
-    eps: float, delta: float, n: int, costs: np.ndarray, size: int, geometric: bool, atom: bool, pairs: dict[int, np.ndarray],
-    bins: bool = False,
-) -> LinearProgram:  # fmt: skip
-    """The lattice program with the rows of `pairs` (see `LatticeProgram`) as a `LinearProgram` with named parts.
-
-    Variables "mass": p_a over the scale r_a of a reference noise, for a lattice point at distance a; "atom"; "slack": u_(s,i)
-    over r_|i|. Rows "mass": p adds up to 1 (dual t, the lattice's bound is t - sum of the budgets' duals); "budget": for each
-    shift s with slacks, (q + sum_i u_(s,i))/delta <= 1 (dual -delta lam_s); "privacy": u_(s,i) >= p_|i| - E p_|i+s| over r_|i|
-    (dual -mu_(s,i) r_|i|).
-    """
-    program = LatticeProgram(eps, delta, n, costs, points=size, geometric=geometric, atom=atom, bins=bins)
-    budgets, rows = sum(bool(program.has_slack(s)) for s in pairs), program.add(pairs)
-    model = program.linear
-    model.cost = model.cost / program.magnify
-    model.name = "additive"
-    model.blocks = stacked([("mass", 1), ("budget", budgets), ("privacy", rows)])
-    model.variables = stacked([("mass", size), ("atom", 1), ("slack", model.cost.size - size - 1)])
-    return model
-
-
-class LatticeProgram:
-    """The lattice program as a live linear program that grows by pairs (s, i).
-
-    **Arguments:** `eps`, `delta`; `n`: points per sensitivity; `costs`: c_0..c_K; `geometric`: the last n
-    masses are continued geometrically (`costs` then reach far beyond, and K is `points`) and shift n has no slacks, or (`loose`)
-    none in the tail, over which `costs` are constant; `atom`: whether a mass at 0 may stay there; `bins`: whether cells lie
-    between the multiples of h, as of `AdditiveMechanism`, so that a and -1 - a are at the same distance; `method`: see
-    `solve_additive`; `solver`: a `LinearSolver` in place of HiGHS. For delta = 0 there are no slacks at all.
-
-    Columns and rows are scaled by a reference noise (Laplace down to delta), so that the solver's tolerances are relative.
-    """
-
-    def __init__(
-        self, eps: float, delta: float, n: int, costs: np.ndarray, *, points: int | None = None, geometric: bool = False,
-        atom: bool = False, short: bool = False, bins: bool = False, loose: bool = False, method: str = "auto",
-        solver: LinearSolver | None = None,
-    ) -> None:  # fmt: skip
-        self.eps, self.delta, self.n, self.geometric, self.atom, self.bins = eps, delta, n, geometric, atom, bins
-        self.ratio = math.exp(eps)
-        self.size, self.costs = costs.size if points is None else points, costs
-        self.method, self.solver = method, solver
-        #: Indices of rows stay below this: with a geometric tail, rows within it would repeat for ever.
-        self.reach = self.size - n if geometric or short else self.size
-        self.short, self.loose = short, loose
-        index = np.arange(self.size)
-        self.multiplicity = multiplicity = np.where(index > 0, 2.0, 1.0 + bins)
-        price = costs[: self.size].copy()
-        if geometric:  # the last n columns stand for whole tails, p_r (1 + b + b^2 + ...)
-            rest, series = costs[self.size - n :], 1 / -math.expm1(-eps)
-            periods = rest.size // n
-            if not loose:
-                price[-n:] = math.exp(-eps) ** np.arange(periods) @ rest[: periods * n].reshape(periods, n) / series
-            multiplicity[-n:] *= series
-        decay = np.exp(-eps * index / n) * (-math.expm1(-max(eps, delta) / n))
-        self.scale = np.maximum(decay, max(delta / n, 1e-300))  # no quotient of them is 0/0
-        top = np.append(np.full(self.size, np.inf), np.inf if atom else 0.0)  # the last column is the atom
-        self.cost = self.aim = price * multiplicity * self.scale
-        #: The costs of masses that are spread over their cells (that of the atom is 0), where that is to be told apart.
-        self.spread: np.ndarray | None = None
-        self.used = method
-        # Far out, multipliers are divided by the small scale of their rows: ask the solver for more digits there.
-        # Costs in a user's units may be of any size.
-        size = math.frexp(float(self.cost.max()))[1]
-        self.magnify = 2.0 ** (20 - size) if geometric else 2.0**-size if abs(size) > 40 else 1.0
-        row, one = np.append(multiplicity * self.scale, 1.0)[None, :], np.ones(1)
-        linear = LinearProgram(np.append(self.cost, 0.0) * self.magnify, row, one, one, upper=top)
-        #: Grows as plain data until a solver of linear programs is asked.
-        self.session = Session(Highs(), linear)
-        self.budget: dict[int, int] = {}
-        self.pairs: dict[int, np.ndarray] = {}
-        #: (shift, index) of each row; 0 for mass and budgets.
-        self.where = np.zeros((2, 1), dtype=np.int64)
-        self.rounds, self.objective = 0, math.nan
-        #: Primal and dual values of the last round that the solver finished.
-        self.primal, self.dual = np.zeros(self.size + 1), np.zeros(0)
-
-    @property
-    def arguments(self) -> tuple[Any, ...]:
-        """What `build_model` makes the program as it stands from."""
-        return self.eps, self.delta, self.n, self.costs, self.size, self.geometric, self.atom, self.pairs, self.bins
-
-    @property
-    def linear(self) -> LinearProgram:
-        return self.session.program
-
-    @property
-    def rows(self) -> int:
-        return int(self.session.size[0])
-
-    def _distance(self, index: np.ndarray) -> np.ndarray:
-        """How many cells from 0 these cells are."""
-        return np.where(index < 0, -index - self.bins, index)
-
-    def has_slack(self, shift: int | np.ndarray) -> np.ndarray:
-        """Which shifts may exceed e^eps by a budget of delta."""
-        return np.asarray(shift < self.n if self.geometric and not self.loose else shift > 0) & (self.delta > 0)
-
-    def add(self, pairs: dict[int, np.ndarray]) -> int:
-        """Add rows (and slacks) for the pairs (shift, indices) that are not there yet; returns how many."""
-        fresh = {s: new for s, indices in pairs.items() if (new := self._missing(s, indices)).size}
-        if not fresh:
-            return 0
-        for s, new in fresh.items():
-            self.pairs[s] = np.sort(np.concatenate([self.pairs[s], new])) if s in self.pairs else new
-        budgets = [s for s in fresh if s not in self.budget and self.has_slack(s)]
-        if budgets:
-            k, before = len(budgets), self.rows
-            self._grow(np.full((k, 1), self.size), np.full((k, 1), 1 / self.delta), 1.0, np.zeros((2, k)))
-            self.budget |= {s: before + i for i, s in enumerate(budgets)}
-        shift = np.concatenate([np.full(v.size, s) for s, v in fresh.items()])
-        self._append(shift, np.concatenate(list(fresh.values())))
-        return int(shift.size)
-
-    def _missing(self, shift: int, indices: np.ndarray) -> np.ndarray:
-        """Those of the increasing indices that make a row with this shift and are not there yet."""
-        inner, apart = self._distance(indices) < self.reach, 2 * indices != -shift - self.bins
-        wanted, there = indices[inner & apart], self.pairs.get(shift)
-        if there is None:
-            return wanted
-        return wanted[there.take(np.searchsorted(there, wanted), mode="clip") != wanted]
-
-    def _grow(self, columns: np.ndarray, entries: np.ndarray, top: float, where: np.ndarray) -> None:
-        """Add rows, a few places in each: those without an entry are left out."""
-        from scipy.sparse import csr_matrix
-
-        there = entries != 0
-        starts = np.concatenate([[0], np.cumsum(there.sum(axis=1))])
-        rows = csr_matrix((entries[there], columns[there], starts), shape=(len(entries), self.session.size[1]))
-        self.session.add_rows(rows, np.full(len(entries), -np.inf), np.full(len(entries), top))
-        self.where = np.hstack([self.where, where.astype(np.int64)])
-
-    def _append(self, shift: np.ndarray, index: np.ndarray) -> None:
-        from scipy.sparse import csc_matrix
-
-        here, there = self._distance(index), self._distance(index + shift)
-        weight = self.scale[here]
-        within = there < self.size
-        if self.geometric:  # masses in the last n columns are those of the first period of the tail
-            target, factor = np.where(within, there, there - self.n), np.where(within, self.ratio, 1.0)
-        else:
-            target, factor = np.where(within, there, 0), np.where(within, self.ratio, 0.0)
-        slack = self.has_slack(shift)
-        first, more = self.session.size[1], int(slack.sum())
-        if more:
-            rows = np.array([self.budget[int(s)] for s in shift[slack]])
-            columns = csc_matrix((weight[slack] / self.delta, rows, np.arange(more + 1)), shape=(self.rows, more))
-            self.session.add_columns(np.zeros(more), columns)
-        places = np.stack([here, target, first + np.cumsum(slack) - 1], axis=1)
-        entries = np.stack([np.ones(here.size), -factor * self.scale[target] / weight, -slack.astype(float)], axis=1)
-        self._grow(places, entries, 0.0, np.stack([shift, index]))
-
-    def run(self, time_limit: float) -> bool:
-        """Solve; True if the solver has an answer."""
-        method = self.method
-        if method == "auto" and self.solver is None:
-            plain = self.geometric or self.size > LARGEST
-            method = "simplex" if self.rows <= SIMPLEX_ROWS else "ipm" if plain else "structured"
-        self.rounds += 1
-        self.used = method
-        cost = self.aim * self.magnify
-        self.session.change(slice(self.size), cost=cost)
-        if method == "structured" and not self.geometric and self._run_structured(time_limit):
-            return True
-        if type(self.session) is Session:  # what there is so far goes to the solver as a whole
-            self.session = (self.solver or Highs(tolerance=1e-9, crossover=False, options=PLAIN)).session(self.linear)
-        named = None if self.solver is not None else "simplex" if method == "simplex" else "ipm"
-        found = self.session.solve(time_limit=max(time_limit, 0.1), method=named)
-        # Interior points may end just short of the tolerance: what they found is checked and mended anyway.
-        if found.usable:
-            self.primal, self.dual = found.x, found.row_dual / self.magnify
-        return found.usable
-
-    def _run_structured(self, time_limit: float) -> bool:
-        from optdp.solvers import hockeystick
-
-        shift, index = self.where
-        pair = np.flatnonzero(shift > 0)
-        budgets, group = np.unique([self.budget[int(s)] for s in shift[pair]], return_inverse=True)
-        rows, masses = self.linear.rows, slice(0, self.size + 1)
-        found = hockeystick.solve(
-            self.linear.cost[masses], rows[0, masses].toarray()[0], rows[pair][:, masses], group,
-            self.scale[self._distance(index[pair])] / self.delta, 1 / self.delta, deadline=time.perf_counter() + time_limit,
-        )  # fmt: skip
-        if found is None:
-            return False
-        self.primal = found.x
-        self.dual = np.zeros(self.rows)
-        self.dual[0], self.dual[pair], self.dual[budgets] = found.t, found.y, found.e
-        self.dual /= self.magnify
-        return True
-
-    def masses(self) -> tuple[np.ndarray, float]:
-        """(p_0.., atom), nonnegative, as the solver has them."""
-        values = self.primal[: self.size + 1]
-        return np.maximum(values[:-1], 0.0) * self.scale, max(float(values[-1]), 0.0)
-
-    def noise(self) -> tuple[np.ndarray, float] | None:
-        """The masses and the atom, which is as large as may be; None for a solver that answers anything."""
-        p, atom = self.masses()
-        if not 0 < p.sum() + atom < math.inf:
-            return None
-        return self.stuck(p, atom) if self.atom else (np.append(p[0] + atom, p[1:]), 0.0)
-
-    def stuck(self, p: np.ndarray, atom: float) -> tuple[np.ndarray, float]:
-        """The same with as much of p_0 in the atom as privacy allows: to the program they cost the same, off the lattice not."""
-
-        line = np.concatenate([np.zeros(self.n), p[:0:-1], [0.0], p[1:], np.zeros(self.n)])
-        near = line[self.n + p.size : 2 * self.n + p.size]  # p_1, ..., p_n
-        shifts = range(1, self.n + 1)
-        rest = np.array([np.maximum(line[:-s] - self.ratio * line[s:], 0.0).sum() for s in shifts]) - near
-
-        def spent(more: float) -> float:
-            top = p[0] - more
-            own = np.maximum(top - self.ratio * near, 0.0) + np.maximum(near - self.ratio * top, 0.0)
-            return float(atom + more + (rest + own).max())
-
-        limit, low, high = max(spent(0.0), self.delta) * (1 + 1e-13), 0.0, float(p[0])
-        for _ in range(20):
-            middle = (low + high) / 2
-            low, high = (middle, high) if spent(middle) <= limit else (low, middle)
-        return np.append(p[0] - low, p[1:]), atom + low
-
-    def violated(self, tolerance: float) -> dict[int, np.ndarray]:
-        """Pairs not in the program where p exceeds what privacy allows by more than `tolerance` (relative to delta)."""
-        p, atom = self.masses()
-        pad = p[-self.n :] / self.ratio if self.geometric else np.zeros(self.n)
-        left = p[::-1][: self.size - 1 + self.bins]
-        line = np.concatenate([pad[::-1], left, p, pad])
-        out, reach = {}, left.size + self.n
-        for s in range(1, self.n + 1):
-            excess = line[:-s] - self.ratio * line[s:]
-            if not self.has_slack(s):
-                bad = np.flatnonzero(excess > tolerance * line[:-s]) - reach
-            elif atom + np.maximum(excess, 0.0).sum() > self.delta * (1 + tolerance):
-                bad = np.flatnonzero(excess > 1e-10 * self.delta / self.n) - reach
-            else:
-                continue
-            if (new := self._missing(s, bad)).size:
-                out[s] = new
-        return out
-
-    def solve(self, tolerance: float, deadline: float) -> bool:
-        """Solve and add violated pairs until there are none; False if time or rows ran out first.
-
-        On the lattice a mass at 0 may be an atom or not. The simplex method goes on from there to the masses that are best when
-        they are spread; the multipliers stay those of the lattice.
-        """
-        solved = self._settle(tolerance, deadline)
-        self.objective = float(self.cost @ self.primal[: self.size]) if self.primal.any() else math.nan
-        if solved and self.spread is not None and self.used not in ("ipm", "structured"):
-            primal, dual, self.aim = self.primal, self.dual, self.spread
-            self.primal = self.primal if self._settle(tolerance, deadline) else primal
-            self.dual, self.aim = dual, self.cost
-        return solved
-
-    def _settle(self, tolerance: float, deadline: float) -> bool:
-        for _ in range(100):
-            if not self.run(deadline - time.perf_counter()):
-                return False
-            fresh = self.violated(tolerance)
-            if not fresh:
-                return True
-            if self.rows + sum(v.size for v in fresh.values()) > MAX_ROWS or time.perf_counter() > deadline:
-                return False
-            self.add(fresh)
-        return False
-
-    def active(self) -> np.ndarray:
-        """Mask over (shift, index + size): pairs that hold with equality or cost something, in the last solution."""
-        _, mu, lam = self.duals()
-        mask = np.zeros((self.n + 1, 2 * self.size + 1), dtype=bool)
-        for s, (index, values) in mu.items():
-            mask[s, index[values > 1e-7 * max(lam.get(s, 0.0), 1e-9)] + self.size] = True
-        return mask
-
-    def duals(self) -> tuple[float, dict[int, tuple[np.ndarray, np.ndarray]], dict[int, float]]:
-        """(t, {s: (indices, mu)}, {s: lam}) as the solver has them."""
-        duals = self.dual
-        shift, index = self.where[:, : duals.size]
-        lam = {s: max(0.0, -float(duals[row])) / self.delta for s, row in self.budget.items() if row < duals.size}
-        mu = {}
-        for s in self.pairs:
-            rows = np.flatnonzero(shift == s)
-            rows = rows[np.argsort(index[rows])]
-            if rows.size:
-                mu[s] = (index[rows], np.maximum(-duals[rows], 0.0) / self.scale[self._distance(index[rows])])
-        return float(duals[0]), mu, lam
-
-
-def multipliers_of(program: LatticeProgram, costs: np.ndarray) -> list[Multiplier]:
-    """The dual of a lattice program, continued over the infinite support.
-
-    A finite support is continued by the constants lam_s. A geometric tail is continued by the recursion that its columns'
-    reduced costs ask for, mu_(j-n) = (mu_j + 2(c_j - t))/E for shift n (0 for the others), started at the far end of `costs`
-    with the constant 2(c_end - t)/(E - 1) that can be kept from there on. It goes on inwards as far as no other shift reaches:
-    there the solver's values are those of rows scaled by e^(-eps) each sensitivity, and have few digits.
-    """
-    t, mu, lam = program.duals()
-    n, start, end = program.n, program.reach, costs.size
-    tail = np.zeros(0)
-    if program.geometric:
-        rate = 2 * (costs - t)
-        others = [int(index.max()) + s for s, (index, _) in mu.items() if s != n]
-        start = min(start, max(max(others, default=0) + 1 - n, 1))
-        last = max(0.0, float(rate[-1]) / math.expm1(program.eps))
-        tail = np.full(end, last)
-        for high in range(end - n, start, -n):  # a period at a time, inwards from the last one
-            low = max(high - n, start)
-            ahead = slice(low + n, high + n)
-            # (np.clip takes several times as long for so few numbers.)
-            tail[low:high] = np.minimum(np.maximum((tail[ahead] + rate[ahead]) / program.ratio, 0.0), last)
-        tail = tail[start:]
-    out = []
-    for s, (index, values) in mu.items():
-        weight = lam.get(s, 0.0)
-        if not program.has_slack(s) or program.loose:  # what it costs is delta times this
-            weight = max(weight, float(values.max()), float(tail.max(initial=0.0)) if s == n else 0.0)
-        if weight <= 0:
-            continue
-        if program.geometric and s == n:
-            index, values = index[index < start], values[index < start]
-        dense = np.zeros(max(start, int(index[-1]) + 1) - int(index[0]))
-        dense[index - int(index[0])] = np.minimum(values, weight)
-        dense[dense < 1e-13 * weight] = 0.0
-        rest = weight
-        if program.geometric:
-            dense, rest = (np.concatenate([dense, tail]), float(tail[-1])) if s == n else (dense, 0.0)
-        elif program.short:
-            rest = 0.0
-        used, ends = np.flatnonzero(dense), np.flatnonzero(dense != rest)
-        first = int(used[0]) if used.size else dense.size
-        keep = max(int(ends[-1]) + 1 if ends.size else 0, first)
-        out.append(Multiplier(s, weight, int(index[0]) + first, tuple(dense[first:keep].tolist()), rest))
-    return out
-
-
 class _Task(LatticeTask):
     """A problem in the numbers that the search works with; `radius`: about how far the noise reaches, in sensitivities."""
 
@@ -464,14 +102,14 @@ class _Task(LatticeTask):
         self.eps, self.delta, q = float(self.privacy.eps), float(self.privacy.delta), self.loss.exponent
         self.radius = truncated_radius(self.eps, self.delta) if self.delta > 0 else 40 / self.eps
         #: Where the optimal noise is close to a narrow peak: how wide that is.
-        self.peak = additive_narrow.peak(self.eps, int(q)) if q in (1, 2) else 1.0
-        narrow = self.peak < NARROW and self.delta > 0
+        self.peak = narrow.peak(self.eps, int(q)) if q in (1, 2) else 1.0
+        peaked = self.peak < NARROW and self.delta > 0
         #: Whether integers are too many, so that noise of the line is rounded to them.
         self.rounds = (
-            self.integers and q in (1, 2) and self.width <= WIDEST and (self._large(q) or (narrow and self.width > 1))
+            self.integers and q in (1, 2) and self.width <= WIDEST and (self._large(q) or (peaked and self.width > 1))
         )
         self.discrete = self.integers and not self.rounds
-        self.narrow = narrow and not self.discrete
+        self.narrow = peaked and not self.discrete
         #: Whether the loss may grow too slowly to end noise.
         self.slow = not self.loss.convex
         #: Where noise is made before it is rounded.
@@ -506,7 +144,7 @@ class _Task(LatticeTask):
         what rounding to others costs is a small share of the loss, `value`.
         """
         if not self.rounds:
-            return additive_lattice.aligned(points, self.jumps, self.loss.steps, bins=not self.discrete)
+            return lattice.aligned(points, self.jumps, self.loss.steps, bins=not self.discrete)
         most = int(self.width)
         points = min(points, most)
         if self.loss.exponent == 2 and value * SPARE > 1 / 12:
@@ -519,10 +157,10 @@ class _Task(LatticeTask):
         0 where they are too many.
         """
         points = max(2, round(math.ceil(peak) / self.peak))
-        native = min(max(1.25 * points, additive_narrow.NATIVE / self.peak), additive_narrow.FINEST)
+        native = min(max(1.25 * points, narrow.NATIVE / self.peak), narrow.FINEST)
         if self.rounds and self.width <= native:
             return int(self.width)
-        return self.allowed(points, value) if points <= additive_narrow.FINEST else 0
+        return self.allowed(points, value) if points <= narrow.FINEST else 0
 
     def on(self, reach: float) -> _Task:
         """The same with a user's function checked up to `reach` sensitivities (more than was asked before)."""
@@ -558,8 +196,8 @@ class _Task(LatticeTask):
             weights = (noise.weights[0] + noise.atom, *noise.weights[1:])
             noise = replace(noise, domain=Integers(), weights=weights, atom=0)
         elif self.rounds:
-            rounded = RoundedNoise(Integers(), noise)
-            return rounded, rounded.enclose_loss(self.loss)[1]
+            whole = RoundedNoise(Integers(), noise)
+            return whole, whole.enclose_loss(self.loss)[1]
         exact = {"sent": True} if isinstance(noise, AdditiveMechanism) else {}
         return noise, noise.enclose_loss(self.loss, **exact)[1]
 
@@ -614,7 +252,7 @@ def private_finite(
     """
     pairs = pairs_of(privacy)
     least = pairs[0][0]
-    eps, delta = additive_lattice.falling(pairs) if len(pairs) > 1 else float(least), min(float(d) for _, d in pairs)
+    eps, delta = lattice.falling(pairs) if len(pairs) > 1 else float(least), min(float(d) for _, d in pairs)
     limits = [(enclosures.exp_below(e), Fraction(d)) for e, d in pairs]
     rest, decay = np.zeros(0), 0
     if tail:
@@ -784,10 +422,10 @@ def _ending(task: _Task, best: Bracket) -> Bracket:
     cells that end at the step, what is sent may lie just beyond it.
     """
     place = max(Fraction(math.ceil(2 * n * task.jumps[0]) - 1, 2 * n) for n in range(1, ENDS + 1))
-    n = int(task.width) if task.discrete else additive_lattice.coarsest([place])
+    n = int(task.width) if task.discrete else lattice.coarsest([place])
     if not place or not n:
         return best
-    bins, delta, size = additive_lattice.in_bins(n, [place]), task.delta * (1 - ROOM), math.ceil(n * place)
+    bins, delta, size = lattice.in_bins(n, [place]), task.delta * (1 - ROOM), math.ceil(n * place)
     if task.discrete:  # the integers that cost nothing
         bins, size = False, int(np.argmax(task.costs(n, math.ceil(n * task.jumps[0]) + 1) > 0))
     options: dict[str, Any] = {"bins": bins, "method": task.method, "solver": task.solver}
@@ -801,100 +439,9 @@ def _ending(task: _Task, best: Bracket) -> Bracket:
     )
 
 
-def solve_additive(
-    eps: Number | str | Privacy, delta: Number | str = 0.0, loss: LossLike | Objective = "abs", *, sensitivity: float = 1.0,
-    rtol: float = 1e-3, discrete: bool = False, n: int | None = None, time_limit: float = 60.0, method: str = "auto",
-    every_shift: bool = False, solver: LinearSolver | None = None, progress: ProgressLike = None, releases: int = 1,
-    accounting: str = "best",
-) -> Solution:  # fmt: skip
-    """The best additive noise under (eps, delta)-differential privacy or another notion, between two certified bounds.
-
-    **Arguments:**
-
-    - `eps`, `delta`: the guarantee: eps in [0, 30], delta in [0, 1), not both 0; exactly: Fractions, "0.1", `optdp.log(3)`. In
-      place of eps also a notion with a sensitivity of its own: `optdp.Profile`, `Curve`, `GDP`, `RDP` or `KL`. Under GDP on the
-      line the noise is the Gaussian's where none was found that is better.
-    - `loss`: "abs" ("l1"), "squared" ("l2"), `optdp.Power(q)`, `Huber`, `Threshold`, `Pieces`, or a convex function of the
-      distance (delta > 0 only: without it noise is unbounded, and a function is known through samples on a bounded range); or
-      `optdp.Quantile(0.95)`, how far error bars at that confidence reach.
-    - `sensitivity`: how far apart the true values of neighbouring data sets can be.
-    - `rtol`: the relative gap to reach, by refining the lattice.
-    - `discrete`: noise on the integers, for integer data and sensitivity. Where they are few, nothing is refined: the program is
-      exact. At larger sensitivities, from about 50 on and to 2^36, and where nearly all noise is at or near 0, bounds are
-      refined up to `rtol` or in closed form, and noise is a staircase on the integers, or noise of the line that is rounded.
-    - `n`: lattice points per sensitivity, in place of refinement up to `rtol`.
-    - `time_limit`: seconds; the best bracket found so far is returned.
-    - `method`: "simplex" (HiGHS, warm-started), "ipm" (HiGHS), "structured" (`optdp.solvers.hockeystick`, for many rows) or
-      "auto"; `every_shift`: all rows from the start (the plain program, for comparison).
-    - `solver`: an `optdp.solvers.LinearSolver` in place of these; where a closed form answers none is asked, as
-      `solution.program.solver` then says. `progress`: see `optdp.solve`.
-
-    - `releases`: (eps, delta) is the total budget of so many releases, each with noise of its own from the returned mechanism;
-      `accounting`: "basic", "gaussian", "numerical" or "best" (`optdp.design.additive_releases`). The solution's problem is that
-      of one release.
-
-    **Returns** a `Solution`: `value` is the expected loss (or the quantile) of the noise in `mechanism`, `lower_bound` what no
-    noise with this guarantee can beat.
-
-    **Raises** TypeError or ValueError naming the argument.
-
-    **Source:** Geng, Ding, Guo, Kumar, "Privacy and utility tradeoff in approximate differential privacy" (truncated
-    Laplacian), whose two bounds this replaces by the optimum.
-
-        >>> import optdp
-        >>> solution = optdp.solve_additive(1.0, 0.01)
-        >>> round(solution.lower_bound, 2), round(solution.value, 2)
-        (0.91, 0.91)
-        >>> optdp.solve_additive(optdp.GDP(3.0), rtol=0.1).value < 0.65 * (2 / 3.1416) ** 0.5 / 3    # 0.65 of the Gaussian's
-        True
-    """
-    if callable(loss) and not isinstance(loss, Loss):
-        loss = CustomLoss(loss, shape="convex", name=getattr(loss, "__name__", "custom"))
-    if releases != 1 or accounting != "best":
-        from optdp.design.additive_releases import solve_releases
-
-        if isinstance(eps, Privacy):
-            raise TypeError(
-                "releases and accounting are not allowed beside a privacy notion: they are about (eps, delta)"
-            )
-
-        require.real("time_limit", time_limit, low=0.0, open_low=True)
-        deadline = time.perf_counter() + time_limit
-
-        def trial(privacy: Privacy, gap: float, gaussian: bool = True) -> Solution:
-            left = max((deadline - time.perf_counter()) / 2, 0.02 * time_limit)  # more of them may be needed
-            one = additive_noise(privacy, loss, discrete)
-            choice = isinstance(privacy, GDP) and isinstance(one.objective, WorstCase)
-            own: dict[str, Any] = {"gaussian": gaussian} if choice else {}
-            return solve(one, gap, left, method, solver, progress, n=n, **own)
-
-        return solve_releases(eps, delta, releases, sensitivity, accounting, trial, rtol, deadline)
-    if isinstance(eps, Privacy):
-        if delta != 0 or sensitivity != 1.0:
-            raise TypeError(
-                "delta and sensitivity are not allowed beside a privacy notion: it has its own (a loss is passed as loss=...)"
-            )
-        privacy: Privacy = eps
-    else:
-        privacy = ApproxDP(eps, delta, sensitivity)  # strings are read there
-    own = {"every_shift": True} if every_shift else {}
-    return solve(additive_noise(privacy, loss, discrete), rtol, time_limit, method, solver, progress, n=n, **own)
-
-
-def additive_noise(privacy: Privacy, loss: LossLike | Objective, discrete: bool) -> Problem:
-    """The problem of additive noise on the line or the integers."""
-    if not isinstance(discrete, bool):
-        raise TypeError(f"discrete = {discrete!r} is not allowed: it must be True or False")
-    width = getattr(privacy, "sensitivity", 1.0)
-    if discrete and width != int(width):
-        raise ValueError(f"sensitivity = {width!r} is not allowed on the integers: it must be an integer")
-    objective = loss if isinstance(loss, Objective) else WorstCase(loss)
-    return Problem(privacy, Integers() if discrete else Line(), objective, Additive())
-
-
 def accepts(problem: Problem) -> str | None:
     """Additive noise on the line or the integers under (eps, delta)-differential privacy."""
-    return additive_lattice.refused(problem, ApproxDP, "ApproxDP")
+    return lattice.refused(problem, ApproxDP, "ApproxDP")
 
 
 def design(run: Run, *, n: int | None = None, every_shift: bool = False) -> Solution:
@@ -906,24 +453,25 @@ def design(run: Run, *, n: int | None = None, every_shift: bool = False) -> Solu
         raise ValueError(f"n = {n} is not allowed on the integers: it must be at most the sensitivity")
     if solver is not None and method != "auto":
         raise ValueError(f"method = {method!r} is not allowed with a solver object: choose one of them")
-    additive_lattice.sized(run.problem)
+    lattice.sized(run.problem)
     task = _Task(run.problem, run.began + run.time_limit, method, solver)
     if task.delta > 0:
         task = task.on(task.radius + 4)  # refuses a function that is not convex there
     free = not (n or every_shift or solver or method != "auto")
     best = _one_period(task, run.rtol) if free else None
-    if free and (best is None or best.gap > run.rtol) and task.crowded and additive_rounded.fits(run.problem):
-        return _beside(best, additive_rounded.solution(run, design), task, run)
+    if free and (best is None or best.gap > run.rtol) and task.crowded and rounded.fits(run.problem):
+        found = rounded.solution(run, design)
+        return rounded.beside(found, _solution(replace(best, kind="one period"), task, run)) if best else found
     with np.errstate(over="ignore"):
         free_of_cost = not task.loss(task.width * (task.radius + 1))
     if best is None and task.delta > TINY and free_of_cost:
         best = _closed_form_bracket(task)  # it ends where errors begin to cost
-    near = None if n or (best and best.gap <= run.rtol) else additive_lattice.moved_in(run.problem)
+    near = None if n or (best and best.gap <= run.rtol) else lattice.moved_in(run.problem)
     if near is not None:
-        found = _refine(_Task(near, task.deadline, method, solver), run, None, every_shift)
+        made = _refine(_Task(near, task.deadline, method, solver), run, None, every_shift)
         # What is proven there is about the other loss.
         nothing = AdditiveCertificate(1, "nodes", ())
-        best = replace(task.bracket(found.mechanism, nothing, program=found.program), kind=found.kind).better(best)
+        best = task.bracket(made.mechanism, nothing, program=made.program, kind=made.kind).better(best)
     if best is None or best.gap > run.rtol:
         best = _refine(task, run, n, every_shift, best)
     if not math.isfinite(best.value):
@@ -931,8 +479,7 @@ def design(run: Run, *, n: int | None = None, every_shift: bool = False) -> Solu
         raise ValueError(
             f"loss = {task.loss.name!r}, sensitivity = {width:g} is not allowed: the noise's loss is beyond all floats"
         )
-    used = replace(run.problem, objective=WorstCase(best.loss))
-    return Solution(used, best.value, best.lower, best.mechanism, best.certificate, _program(best, task, run))
+    return _solution(best, task, run)
 
 
 register(
@@ -943,13 +490,9 @@ register(
 )  # fmt: skip
 
 
-def _beside(best: Bracket | None, found: Solution, task: _Task, run: Run) -> Solution:
-    """The solution with the better of both sides of a bracket that is known; what is told is about the noise."""
-    both = Bracket(found.mechanism, found.value, found.certificate, found.lower_bound).better(best)
-    told = found.program if both.mechanism is found.mechanism else _program(replace(both, kind="one period"), task, run)
-    return Solution(
-        run.problem, both.value, both.lower, both.mechanism, both.certificate, replace(told, seconds=run.seconds)
-    )
+def _solution(best: Bracket, task: _Task, run: Run) -> Solution:
+    used = replace(run.problem, objective=WorstCase(best.loss))
+    return Solution(used, best.value, best.lower, best.mechanism, best.certificate, _program(best, task, run))
 
 
 def _one_period(task: _Task, rtol: float) -> Bracket | None:
@@ -990,22 +533,22 @@ def _integer_steps(task: _Task, k: int) -> AdditiveMechanism:
 
 
 def _program(best: Bracket, task: _Task, run: Run) -> Program:
-    lattice, seconds = best.program, run.seconds
-    if lattice is None:
-        lattice = _small_lattice(task)
-        solver, kind = "closed form, no solver", f"{best.kind}: the model is that of {lattice.n} points per sensitivity"
+    program, seconds = best.program, run.seconds
+    if program is None:
+        program = _small_lattice(task)
+        solver, kind = "closed form, no solver", f"{best.kind}: the model is that of {program.n} points per sensitivity"
         objective = None
     else:
         names = {"structured": "structured interior points (optdp)", "ipm": "HiGHS interior points"}
-        used = names.get(lattice.used, "HiGHS simplex")
-        solver = f"{used if task.solver is None else task.solver.name}, {lattice.rounds} rounds on the last lattice"
-        kind, objective = best.kind, lattice.objective
+        used = names.get(program.used, "HiGHS simplex")
+        solver = f"{used if task.solver is None else task.solver.name}, {program.rounds} rounds on the last lattice"
+        kind, objective = best.kind, program.objective
     atom = "" if task.discrete else ", an atom"
     return Program(
-        f"{lattice.size} masses on a lattice of {lattice.n} points per sensitivity{atom}; {lattice.session.size[1]} columns "
+        f"{program.size} masses on a lattice of {program.n} points per sensitivity{atom}; {program.session.size[1]} columns "
         "with the slacks",
-        f"mass 1, hockey-stick divergences at shifts 1..{lattice.n}: {lattice.rows} rows generated; {kind}",
-        solver, seconds, run.rtol, objective, stopped=seconds > run.time_limit, build=build_model, arguments=lattice.arguments,
+        f"mass 1, hockey-stick divergences at shifts 1..{program.n}: {program.rows} rows generated; {kind}",
+        solver, seconds, run.rtol, objective, stopped=seconds > run.time_limit, build=build_model, arguments=program.arguments,
     )  # fmt: skip
 
 
@@ -1030,7 +573,7 @@ def _refine(task: _Task, run: Run, n: int | None, every_shift: bool, best: Brack
     """Brackets on finer and finer lattices until the gap is at most rtol, beside what is there (`best`) before."""
     rtol, radius, q = run.rtol, task.radius, task.loss.exponent
     fixed = n is not None or task.discrete
-    fits = additive_lattice.coarsest(task.jumps) if task.jumps and task.loss.steps and not task.discrete else None
+    fits = lattice.coarsest(task.jumps) if task.jumps and task.loss.steps and not task.discrete else None
     points = n or (int(task.width) if task.discrete else fits or task.allowed(4 if radius < 400 else 1))
     small = task.delta == 0
     if not small and task.eps > 0 and q is not None:
@@ -1138,7 +681,7 @@ def _narrow(task: _Task, rtol: float) -> Bracket:
                 best = best.proven(family.best(task.problem), task.problem)
     points, used = task.resolved(FIRST, best.value), 0
     while points > used and best.gap > rtol and time.perf_counter() < task.deadline:
-        found = additive_narrow.certificate(task.problem, task.costs, points, task.deadline)
+        found = narrow.certificate(task.problem, task.costs, points, task.deadline)
         if found is None:
             break
         best, used = best.proven(found, task.problem), points

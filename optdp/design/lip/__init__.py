@@ -10,7 +10,7 @@ that each lies in a polytope Q, and the error is V - E phi(r) with phi convex, (
     max sum_k w_k phi(r_k),   r_k the extreme points of Q,   sum_k w_k r_k = P,   w >= 0:
 
 a linear program with d rows, hence at most d outputs. Q has up to d 2^(d-1) extreme points: all but one coordinate at
-a bound P_i/E or E P_i. Few categories are enumerated, many are generated as columns (`optdp.design.lip_posteriors`); its
+a bound P_i/E or E P_i. Few categories are enumerated, many are generated as columns (`optdp.design.lip.posteriors`); its
 dual is the certificate (`optdp.certificates.lip`).
 
 **Where the paper's closed form holds.** K(j|i) = P_j/E, K(j|j) = 1 - (1-P_j)/E keeps posterior >= P/E, and is optimal for
@@ -20,7 +20,7 @@ eps-LIP as the paper defines it.
 
 **Many categories, histogram.** With each coordinate in [lo_i, hi_i], r_i^2 <= (lo_i + hi_i) r_i - lo_i hi_i bounds the error
 from below in closed form, and mechanisms that put nearly all coordinates at a bound attain it: the prior is split into them one
-by one, without a linear program; for "ldp" a small program finds what is to be split (`optdp.design.lip_histogram`), and where
+by one, without a linear program; for "ldp" a small program finds what is to be split (`optdp.design.lip.histogram`), and where
 that leaves a gap columns are generated, by branch and bound over the sets of favoured categories.
 """
 
@@ -39,9 +39,9 @@ from numpy.typing import ArrayLike
 
 from optdp.certificates.base import Refusal
 from optdp.certificates.lip import STEPS, LIPCertificate, Method
-from optdp.design import lip_histogram as histogram
-from optdp.design import lip_posteriors as lp
-from optdp.design import lip_pricing as pricing
+from optdp.design.lip import histogram as histogram
+from optdp.design.lip import posteriors as lp
+from optdp.design.lip import pricing as pricing
 from optdp.design.progress import ProgressLike
 from optdp.design.registry import Run, register, solve
 from optdp.exact import require

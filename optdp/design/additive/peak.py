@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from optdp.certificates.peak import PeakCertificate
-from optdp.design.additive_lattice import Bracket
+from optdp.design.additive.lattice import Bracket
 from optdp.exact import enclosures
 from optdp.mechanisms.peak import FALL, PeakNoise
 from optdp.problem.problem import Problem
