@@ -29,7 +29,7 @@ from optdp.exact.numbers import BITS as DIGITS
 from optdp.exact.sampling import BITS, LIMB, limbs
 from optdp.mechanisms.base import asked_for
 from optdp.mechanisms.noise import NormalNoise, OnLattice
-from optdp.problem import GDP, ApproxDP, Curve, Line, LossLike, Privacy, Profile
+from optdp.problem import GDP, ApproxDP, Curve, Line, LossLike, Objective, Privacy, Profile, Quantile
 from optdp.problem.privacy import Sensitivity, gauss_tail
 
 #: sigma is between 2^FINE and 2^(FINE + 1) steps of the lattice, and the sensitivity at least 2^20: it is at least LEAST sigma.
@@ -213,6 +213,21 @@ class LatticeGaussian(OnLattice, NormalNoise):
     def noise_loss(self, loss: LossLike = "abs") -> float:
         low, high = self.enclose_loss(loss)
         return low + (high - low) / 2
+
+    def enclose(self, objective: Objective) -> tuple[float, float]:
+        return self._error_bar(objective.level) if isinstance(objective, Quantile) else super().enclose(objective)
+
+    def _error_bar(self, level: float) -> tuple[float, float]:
+        """(low, high) that contain the level-quantile of |Y - x|, which is within 2g of |N|."""
+        from scipy.special import ndtri
+
+        with ctx.workprec(2 * enclosures.PRECISION):
+            tail, g, room = (1 - enclosures.ball(level)) / 2, enclosures.ball(self.step), arb(2) ** -50
+            guess = arb(-float(ndtri((1 - level) / 2)))
+            while not gauss_tail(guess * (1 - room)) > tail > gauss_tail(guess * (1 + room)):
+                room *= 4
+            low, high = (g * (self._steps() * guess * (1 + off) + 2 * side) for off, side in ((-room, -1), (room, 1)))
+            return max(0.0, enclosures.round_down(low)), enclosures.round_up(high)
 
     # --- draws: densities and quantiles are those of N, before it is rounded to the lattice
 

@@ -90,8 +90,8 @@ class _Search:
     ceiling: Fraction | None = None
     failure: str = ""
 
-    def probe(self, at: Fraction, n: int) -> None:
-        """Solve for V there."""
+    def probe(self, at: Fraction, n: int | None) -> None:
+        """Solve for V there, on lattices of n points per sensitivity, or as the design does."""
         run, self.tried = self.run, self.tried | {at}
         edge = at * Fraction(self.width)
         limit = enclosures.round_down(edge)
@@ -99,7 +99,7 @@ class _Search:
             limit = math.nextafter(limit, 0.0)
         problem = _inner(run.problem, limit)
         rtol, left = min(STEEPER * run.rtol, 0.1), max(run.left(), 0.1)
-        told = f"P(|X| > {limit:.6g}), {n} lattice points per sensitivity"
+        told = f"P(|X| > {limit:.6g})" + (f", {n} lattice points per sensitivity" if n else "")
         progress = run.progress.part(told, self.best.lower, self.best.value)
         one = replace(run, problem=problem, rtol=rtol, time_limit=left, began=time.perf_counter(), progress=progress)
         try:
@@ -245,6 +245,10 @@ def _on_lattices(run: Run, n: int | None) -> Solution:
         search.best = _one_period(run, unknown)
     if n is None and len(pairs_of(privacy)) > 1 and isinstance(privacy, Profile) and least > 0:
         search.best = from_single(run, design)
+    if n is None and isinstance(privacy, GDP) and not integers:
+        half = math.floor(2 * _guess(privacy, level))
+        for halves in range(max(half, 1), half + 2):
+            search.probe(Fraction(halves, 2), None)
     most = FINEST[_design(_inner(problem, privacy.sensitivity)).__name__.rsplit(".", 1)[1]]  # type: ignore[attr-defined]
     for _ in range(PROBES):
         small = min(float(search.high[0]) if search.high else 1.0, 1.0)
