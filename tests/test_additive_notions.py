@@ -291,6 +291,14 @@ def test_only_distances_between_ends_of_runs_decide():
     assert noise.kl() == pytest.approx(float(worst), rel=1e-12)
 
 
+def test_one_shift_that_breaks_a_notion_is_enough(monkeypatch):
+    """With all of them looked at what was not solved in time took many times the limit to be mixed with what is private."""
+    noise = AdditiveMechanism(optdp.Integers(), 5.0, 5, (9, 2, 3, 1, 2, 1, 1, 1))
+    asked, pair = [], AdditiveMechanism.pair
+    monkeypatch.setattr(AdditiveMechanism, "pair", lambda self, k: asked.append(k) or pair(self, k))
+    assert noise.admitted(optdp.GDP(0.1, 5.0)) is False and asked == [5] and len(noise.deciding(5)) == 5
+
+
 @settings(max_examples=60, deadline=None)
 @given(
     falls=st.lists(st.integers(0, 5), min_size=1, max_size=9), n=st.integers(2, 6), bins=st.booleans(), tail=st.booleans(),
