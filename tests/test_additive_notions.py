@@ -24,7 +24,7 @@ from optdp.certificates.base import Refusal
 from optdp.certificates.graded import GradedCertificate, Test
 from optdp.certificates.half_lines import HalfLinesCertificate
 from optdp.design import additive_curve, additive_lattice
-from optdp.design.additive import private_finite
+from optdp.design.additive import additive_noise, private_finite
 from optdp.design.additive_graded import Mesh, Relaxation
 from optdp.exact import enclosures
 from optdp.exact.pairs import Pair
@@ -1053,6 +1053,29 @@ def test_costs_in_floats_are_those_of_the_proof(q):
         )
     with pytest.raises(OverflowError):
         additive_lattice._power_costs(100.0, 1, 10_000)
+
+
+@pytest.mark.parametrize(
+    "loss",
+    [
+        optdp.Huber(0.3),
+        optdp.Huber(1e-4),
+        optdp.Pieces((0, "1/3", "1/2", 2), ((1,), ("2/3", 1), ("1/4", 1, "5/3"), ("11/12", 0, 0, 1))),
+    ],
+    ids=["wide", "narrow", "kinks"],
+)
+def test_costs_in_floats_of_pieces_are_those_of_the_proof(loss, monkeypatch):
+    assert loss.convex
+    for width, n, last in ((1.0, 1, 6), (0.7, 7, 90), (3.0, 400, 900)):
+        exact = [float(Fraction(int(c), 2**SCALE)) for c in lattice_costs(loss, width, n, last)]
+        near = additive_lattice._piece_costs(loss, width, n, last)
+        assert near == pytest.approx(exact, rel=1e-12, abs=1e-14 * (1 + abs(exact[min(n, last)])))
+        assert (np.diff(near) >= 0).all()
+    task = additive_lattice.LatticeTask(additive_noise(optdp.GDP(4.0), loss, False))
+    monkeypatch.setattr(additive_lattice, "lattice_costs", None)
+    assert task.costs(100_000, 600_000).size == 600_001  # exactly that would take a minute
+    with pytest.raises(OverflowError):
+        additive_lattice._piece_costs(optdp.Pieces((0,), ((0, 0, 0, 1),)), 1e150, 1, 10)
 
 
 @pytest.mark.parametrize("tail", [(), (4, 4, 3)])
