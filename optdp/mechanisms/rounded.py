@@ -31,8 +31,11 @@ from optdp.problem.rounding import ramped, rounded
 
 #: Sensitivities from 1 to this: the grid of the noise on the line is finer than the integers.
 WIDEST = 2.0**36
-#: Midpoints of parts of [0, 1], for averages over how Z is rounded: its density has jumps.
-NODES = (np.arange(32) + 0.5) / 32
+#: Midpoints of parts of [0, 1] and how long these are, for averages over how Z is rounded: its density has jumps, and peaks at
+#: integers (at 0, under Gaussian DP) that are much narrower than a unit.
+_NEAR = np.concatenate([[0.0], 2.0 ** (np.arange(28) / 4 - 12)])
+_ENDS = np.concatenate([_NEAR, np.arange(1, 32) / 32, 1 - _NEAR[::-1]])
+NODES, WEIGHTS = (_ENDS[1:] + _ENDS[:-1]) / 2, np.diff(_ENDS)
 #: The largest standard deviation of a Gaussian whose values are summed up over the integers, and how far: in standard deviations,
 #: and how many more for the root of the degree by which the loss grows.
 SUMMED, FAR, FURTHER = 100.0, 40, 2
@@ -152,7 +155,7 @@ class RoundedNoise(ProvenNoise):
 
     def _averaged(self, function: Callable[[np.ndarray], np.ndarray], at: np.ndarray) -> np.ndarray:
         """The mean of `function` over [at, at + 1]."""
-        value: np.ndarray = function(at[..., None] + NODES).mean(axis=-1)
+        value: np.ndarray = function(at[..., None] + NODES) @ WEIGHTS
         return value
 
     def noise_probability(self, z: ArrayLike) -> np.ndarray:
