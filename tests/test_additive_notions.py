@@ -291,6 +291,15 @@ def test_only_distances_between_ends_of_runs_decide():
     assert noise.kl() == pytest.approx(float(worst), rel=1e-12)
 
 
+def test_cuts_that_cost_something_are_not_idle_whatever_the_unit():
+    """Multipliers of small losses were all idle, so that cuts were dropped and found again until the time was up."""
+    program = object.__new__(additive_curve.TailProgram)
+    program.base, program.magnify, program.cuts = 1, 2.0**60, [None, None]
+    program.dual, program.age = np.array([0.0, -1e-16, 0.0]), np.zeros(2, dtype=int)
+    program.tidy()
+    assert program.age.tolist() == [0, 1]
+
+
 def test_one_shift_that_breaks_a_notion_is_enough(monkeypatch):
     """With all of them looked at what was not solved in time took many times the limit to be mixed with what is private."""
     noise = AdditiveMechanism(optdp.Integers(), 5.0, 5, (9, 2, 3, 1, 2, 1, 1, 1))

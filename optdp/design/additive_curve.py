@@ -301,7 +301,7 @@ class TailProgram:
 
     def tidy(self) -> None:
         """Drop cuts that have not mattered for some rounds, once they are many: they are found again if they do."""
-        idle = self.dual[self.base :] > -1e-14
+        idle = self.dual[self.base :] * self.magnify > -1e-8
         self.age = np.where(idle, self.age + 1, 0)
         keep = self.age <= IDLE
         if keep.sum() > len(self.cuts) / 3 or len(self.cuts) < MOST:
