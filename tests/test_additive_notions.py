@@ -23,6 +23,7 @@ from optdp.certificates.additive import SCALE, lattice_costs
 from optdp.certificates.base import Refusal
 from optdp.certificates.graded import GradedCertificate, Test
 from optdp.certificates.half_lines import HalfLinesCertificate
+from optdp.design.additive import additive_noise
 from optdp.design.additive import curve as curve_design
 from optdp.design.additive import lattice as lattice_design
 from optdp.design.additive.approximate import private_finite
@@ -290,6 +291,23 @@ def test_only_distances_between_ends_of_runs_decide():
         assert noise.exact_delta(ratio) == max(noise.pair(k).hockey_stick(ratio) for k in every)
     worst = max(optdp.exact.enclosures.upper(noise.pair(k).kl()) for k in every)
     assert noise.kl() == pytest.approx(float(worst), rel=1e-12)
+
+
+def test_cuts_that_cost_something_are_not_idle_whatever_the_unit():
+    """Multipliers of small losses were all idle, so that cuts were dropped and found again until the time was up."""
+    program = object.__new__(curve_design.TailProgram)
+    program.base, program.magnify, program.cuts = 1, 2.0**60, [None, None]
+    program.dual, program.age = np.array([0.0, -1e-16, 0.0]), np.zeros(2, dtype=int)
+    program.tidy()
+    assert program.age.tolist() == [0, 1]
+
+
+def test_one_shift_that_breaks_a_notion_is_enough(monkeypatch):
+    """With all of them looked at what was not solved in time took many times the limit to be mixed with what is private."""
+    noise = AdditiveMechanism(optdp.Integers(), 5.0, 5, (9, 2, 3, 1, 2, 1, 1, 1))
+    asked, pair = [], AdditiveMechanism.pair
+    monkeypatch.setattr(AdditiveMechanism, "pair", lambda self, k: asked.append(k) or pair(self, k))
+    assert noise.admitted(optdp.GDP(0.1, 5.0)) is False and asked == [5] and len(noise.deciding(5)) == 5
 
 
 @settings(max_examples=60, deadline=None)
@@ -1046,6 +1064,29 @@ def test_costs_in_floats_are_those_of_the_proof(q):
         )
     with pytest.raises(OverflowError):
         lattice_design._power_costs(100.0, 1, 10_000)
+
+
+@pytest.mark.parametrize(
+    "loss",
+    [
+        optdp.Huber(0.3),
+        optdp.Huber(1e-4),
+        optdp.Pieces((0, "1/3", "1/2", 2), ((1,), ("2/3", 1), ("1/4", 1, "5/3"), ("11/12", 0, 0, 1))),
+    ],
+    ids=["wide", "narrow", "kinks"],
+)
+def test_costs_in_floats_of_pieces_are_those_of_the_proof(loss, monkeypatch):
+    assert loss.convex
+    for width, n, last in ((1.0, 1, 6), (0.7, 7, 90), (3.0, 400, 900)):
+        exact = [float(Fraction(int(c), 2**SCALE)) for c in lattice_costs(loss, width, n, last)]
+        near = lattice_design._piece_costs(loss, width, n, last)
+        assert near == pytest.approx(exact, rel=1e-12, abs=1e-14 * (1 + abs(exact[min(n, last)])))
+        assert (np.diff(near) >= 0).all()
+    task = lattice_design.LatticeTask(additive_noise(optdp.GDP(4.0), loss, False))
+    monkeypatch.setattr(lattice_design, "lattice_costs", None)
+    assert task.costs(100_000, 600_000).size == 600_001  # exactly that would take a minute
+    with pytest.raises(OverflowError):
+        lattice_design._piece_costs(optdp.Pieces((0,), ((0, 0, 0, 1),)), 1e150, 1, 10)
 
 
 @pytest.mark.parametrize("tail", [(), (4, 4, 3)])

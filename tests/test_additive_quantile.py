@@ -125,6 +125,14 @@ def test_under_its_own_promise_the_gaussian_has_wider_error_bars():
     assert found.gap <= 0.02 and found.verify() and found.value < 0.98 * NormalDist().inv_cdf(0.975)
 
 
+@pytest.mark.parametrize("discrete", [False, True])
+def test_a_level_that_is_next_to_one(discrete):
+    """The Gaussian's quantile at (1 + level)/2, which rounds to 1, is not infinite."""
+    level = 1 - 2.0**-53
+    found = optdp.solve_additive(optdp.GDP(1.0), loss=optdp.Quantile(level), discrete=discrete, time_limit=0.3)
+    assert found.lower_bound <= -NormalDist().inv_cdf((1 - level) / 2) + 0.5 and found.verify()
+
+
 @pytest.mark.parametrize("privacy", [optdp.KL(0.1, 3.0), optdp.RDP(4, 1, 3.0), optdp.GDP(1.0, 3.0)], ids=str)
 def test_integers_are_exact_under_other_notions(privacy):
     found = solved(privacy, optdp.Quantile(0.95), discrete=True)

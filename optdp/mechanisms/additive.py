@@ -317,10 +317,14 @@ class AdditiveMechanism(StairNoise):
         end = (
             int(last) if self.tail else min(int(last), 2 * len(self.weights))
         )  # beyond twice the support nothing overlaps
-        answers = [privacy.admits(self.pair(k)) for k in self.deciding(end)[::-1]]
+        answers = []
+        for k in self.deciding(end)[::-1]:
+            answers.append(privacy.admits(self.pair(k)))
+            if answers[-1] is False:
+                return False
         # A shift between lattice points is a mixture of its neighbours: what they both keep it keeps.
         beyond = privacy.admits(self.pair(end + 1)) if share and not self.discrete and end == last else True
-        return False if False in answers else True if beyond and None not in answers else None
+        return True if beyond and None not in answers else None
 
     def mu(self) -> float:
         """The least mu, rounded up, for which the noise is mu-GDP for its sensitivity; inf where there is none."""

@@ -275,6 +275,14 @@ class LatticeGaussian(OnLattice, NormalNoise):
     def _further(self) -> Geometric:
         return Geometric(FALL)
 
+    def _places(self, size: int, rng: np.random.Generator) -> np.ndarray:
+        halves = self._halves(size, rng)
+        return np.sign(halves) * ((np.abs(halves) + 1) >> 1)
+
+    def _halves(self, size: int, rng: np.random.Generator) -> np.ndarray:
+        """Draws of 2j, or 2j + 1 where it is rounded up, with the sign of N."""
+        return super()._places(size, rng)
+
     def _trial(self, size: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
         stretch = self._alias.draw(np.zeros(size, dtype=np.int64), rng)
         within = rng.integers(0, 4 * self._width, size=size)
@@ -294,6 +302,7 @@ class LatticeGaussian(OnLattice, NormalNoise):
                 within[row] += further * self._width
                 height *= FALL**further
             kept[i], up[row] = self._settled(int(within[row]), height, int(toss[row]), bool(up[row]), rng)
+        within <<= 1
         within += up
         within *= 1 - minus
         return within, unsure[~kept]

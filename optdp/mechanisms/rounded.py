@@ -31,8 +31,11 @@ from optdp.problem.rounding import ramped, rounded
 
 #: Sensitivities from 1 to this: the grid of the noise on the line is finer than the integers.
 WIDEST = 2.0**36
-#: Midpoints of parts of [0, 1], for averages over how Z is rounded: its density has jumps.
-NODES = (np.arange(32) + 0.5) / 32
+#: Midpoints of parts of [0, 1] and how long these are, for averages over how Z is rounded: its density has jumps, and peaks at
+#: integers (at 0, under Gaussian DP) that are much narrower than a unit.
+_NEAR = np.concatenate([[0.0], 2.0 ** (np.arange(28) / 4 - 12)])
+_ENDS = np.concatenate([_NEAR, np.arange(1, 32) / 32, 1 - _NEAR[::-1]])
+NODES, WEIGHTS = (_ENDS[1:] + _ENDS[:-1]) / 2, np.diff(_ENDS)
 #: The largest standard deviation of a Gaussian whose values are summed up over the integers, and how far: in standard deviations,
 #: and how many more for the root of the degree by which the loss grows.
 SUMMED, FAR, FURTHER = 100.0, 40, 2
@@ -152,7 +155,7 @@ class RoundedNoise(ProvenNoise):
 
     def _averaged(self, function: Callable[[np.ndarray], np.ndarray], at: np.ndarray) -> np.ndarray:
         """The mean of `function` over [at, at + 1]."""
-        value: np.ndarray = function(at[..., None] + NODES).mean(axis=-1)
+        value: np.ndarray = function(at[..., None] + NODES) @ WEIGHTS
         return value
 
     def noise_probability(self, z: ArrayLike) -> np.ndarray:
@@ -209,6 +212,9 @@ class RoundedNoise(ProvenNoise):
 class RoundedGaussian(RoundedNoise):
     """Gaussian noise, exactly sampled and rounded to the nearest integer, which keeps mu-GDP: it moves with the input.
 
+    It is N that is rounded, which is half-way between two integers with probability 0. What is on the lattice already may be, and
+    where it goes would depend on the sign of the noise, and so on the input.
+
     **Arguments:** `domain`: the `Integers`; `noise`: a `LatticeGaussian` on the `Line` with a standard deviation of at most 100.
 
     **Source:** Dong, Roth, Su, "Gaussian differential privacy" (2022) for the guarantee; the value is optdp's.
@@ -235,22 +241,16 @@ class RoundedGaussian(RoundedNoise):
         return False if self.noise._broken(privacy, math.floor(reach) * self._per, self._per) else None
 
     def enclose_loss(self, loss: LossLike = "abs") -> tuple[float, float]:
-        """(low, high) that contain E L(|Y - x|) = L(0) + sum_k P(|Z| >= k) (L(k) - L(k - 1)), proven.
-
-        Half-integers are points of the lattice of K, and at one |K| counts to the integer below: from |N|/g >= h + 1 follows
-        |K| >= h + 1, from which follows |N|/g > h, where gh = k - 1/2 (`LatticeGaussian`).
-        """
+        """(low, high) that contain E L(|Y - x|) = L(0) + sum_k P(|N| >= k - 1/2) (L(k) - L(k - 1)), proven."""
         law = self._loss(loss)
         with ctx.workprec(2 * enclosures.PRECISION):
             s, per = self.noise._steps(), self._per
             places, more = _rises(law, s / per)
             work.count(60 * len(places))
-            low = high = _at(law, 0)
+            value = _at(law, 0)
             for k in places:
-                rise, edge = _at(law, k) - _at(law, k - 1), k * per - per // 2
-                low += 2 * gauss_tail((edge + 1) / s) * rise
-                high += 2 * gauss_tail(edge / s) * rise
-            return max(enclosures.round_down(low), 0.0), enclosures.round_up(high + more)
+                value += 2 * gauss_tail((k * per - per // 2) / s) * (_at(law, k) - _at(law, k - 1))
+            return max(enclosures.round_down(value), 0.0), enclosures.round_up(value + more)
 
     def noise_loss(self, loss: LossLike = "abs") -> float:
         low, high = self.enclose_loss(loss)
@@ -261,9 +261,9 @@ class RoundedGaussian(RoundedNoise):
         return function(at + 0.5)
 
     def _integers(self, shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray:
-        """What is as near to two integers as to one counts to the one that is nearer to 0."""
-        per, places = self._per, self.noise._places(math.prod(shape), rng).reshape(shape)
-        return np.sign(places) * ((np.abs(places) + (per // 2 - 1)) // per)
+        """|N|/g is in [j, j + 1), and what lies half-way between two integers is a whole number of steps."""
+        per, halves = self._per, self.noise._halves(math.prod(shape), rng).reshape(shape)
+        return np.sign(halves) * ((np.abs(halves) + per) // (2 * per))
 
 
 def _at(law: Any, k: int) -> arb:

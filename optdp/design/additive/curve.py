@@ -301,7 +301,7 @@ class TailProgram:
 
     def tidy(self) -> None:
         """Drop cuts that have not mattered for some rounds, once they are many: they are found again if they do."""
-        idle = self.dual[self.base :] > -1e-14
+        idle = self.dual[self.base :] * self.magnify > -1e-8
         self.age = np.where(idle, self.age + 1, 0)
         keep = self.age <= IDLE
         if keep.sum() > len(self.cuts) / 3 or len(self.cuts) < MOST:
@@ -719,12 +719,13 @@ def _bracket(task: _Task, n: int, coarse: TailProgram | None, share: float) -> B
             multipliers = _multipliers(relaxed, exact)
         certificate = AdditiveCertificate(n, "bins" if program.bins else "nodes", tuple(multipliers))
         mechanism, inner = task.mechanism(program), program.inner
-        for part in () if (solved and not last) or mechanism.admitted(task.privacy) else MIXED:
+        kept = mechanism.admitted(task.privacy)
+        for part in () if kept or (solved and not last) else MIXED:
             program.inner = (1 - part) * inner + part * task.core(program)
             mechanism = task.mechanism(program)
-            if mechanism.admitted(task.privacy):
+            if kept := mechanism.admitted(task.privacy):
                 break
-        if mechanism.admitted(task.privacy):
+        if kept:
             value = mechanism.enclose_loss(task.loss, sent=True)[1]
             lower = min(certificate.bound(task.problem).value, value)
             return Bracket(mechanism, value, certificate, lower, program, solved)

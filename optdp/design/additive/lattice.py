@@ -33,6 +33,8 @@ from optdp.problem.problem import Problem
 JUMPY, HARDLY = 48, Fraction(1, 10**9)
 #: On lattices of up to COARSE points, where noise is found in a moment, steps may be moved in by less than this share of a cell.
 COARSE, NEARLY = 4, Fraction(1, 50)
+#: From so many points on costs of convex piecewise polynomials are found in floats.
+MANY = 10_000
 #: Weights of the mechanism are integers that add up to about 2^BITS.
 BITS = 120
 
@@ -122,6 +124,8 @@ class LatticeTask:
         """c_0, ..., c_last of a lattice, in floats."""
         if self.loss.exponent is not None and not self.integers:
             return _power_costs(self.loss.exponent, n, last)
+        if self.loss.polynomials is not None and self.loss.convex and not self.integers and last > MANY:
+            return _piece_costs(self.loss, self.width, n, last)
         exact = lattice_costs(self.loss, self.width, n, last, self.integers, "bins" if self.bins(n) else "nodes")
         return np.array([c / 2**SCALE for c in exact.tolist()])
 
@@ -139,6 +143,31 @@ def _power_costs(q: float, n: int, last: int) -> np.ndarray:
         sags = np.maximum(costs[:-1] + slope * (peak - at[:-1]) - peak**q, 0.0)
         costs[:-1] -= np.maximum(sags, np.append(0.0, sags[:-1]))
     return np.minimum.accumulate(costs[-2::-1])[::-1]
+
+
+def _piece_costs(loss: Any, width: float, n: int, last: int) -> np.ndarray:
+    """The same for convex piecewise polynomials; on a part of a cell L'' is taken as no larger than at its ends."""
+    breaks, rows = loss.polynomials
+    edges, at = np.array([float(b) for b in breaks]), np.arange(last + 2) * (width / n)
+    ends = np.union1d(at, edges[edges < at[-1]])
+    with np.errstate(over="ignore"):
+        values: np.ndarray = np.asarray(loss(ends), dtype=float)
+    if math.isinf(values[-1]):
+        raise OverflowError("costs far out are no floats")
+    low, high = ends[:-1], ends[1:]
+    piece, cell = (np.searchsorted(places, low, side="right") - 1 for places in (edges, at))
+    bend = np.zeros(low.size)
+    for k in np.unique(piece).tolist():
+        second = [float(j * (j - 1) * c) for j, c in enumerate(rows[k])][:1:-1]
+        part = piece == k
+        bend[part] = np.maximum(np.polyval(second, low[part]), np.polyval(second, high[part]))
+    costs = values[np.searchsorted(ends, at)]
+    slope, start = np.diff(costs)[cell] * (n / width), costs[cell]
+    above = [start + slope * (x - at[cell]) - v for x, v in ((low, values[:-1]), (high, values[1:]))]
+    sags = np.zeros(last + 1)
+    np.maximum.at(sags, cell, np.maximum(*above) + (high - low) ** 2 / 8 * np.maximum(bend, 0.0))
+    costs = costs[:-1] - np.maximum(sags, np.append(0.0, sags[:-1]))
+    return np.minimum.accumulate(costs[::-1])[::-1]
 
 
 def jumps_of(loss: Any, width: float) -> list[Fraction]:

@@ -168,7 +168,7 @@ def _guess(privacy: Any, level: float) -> float:
     if not pairs:  # that of the Gaussian which spends as much
         alpha = float(getattr(privacy, "alpha", 1))
         mu = float(privacy.mu) if isinstance(privacy, GDP) else math.sqrt(2 * float(privacy.bound) / alpha)
-        return float(ndtri((1 + level) / 2)) / mu
+        return -float(ndtri((1 - level) / 2)) / mu
     slow = [rate / float(e) if float(e) > 0 else math.inf for e, _ in pairs]
     even = [level / (2 * float(d)) if float(d) > 0 else math.inf for _, d in pairs]
     return max(map(min, slow, even))
