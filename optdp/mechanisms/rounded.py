@@ -36,6 +36,8 @@ WIDEST = 2.0**36
 _NEAR = np.concatenate([[0.0], 2.0 ** (np.arange(28) / 4 - 12)])
 _ENDS = np.concatenate([_NEAR, np.arange(1, 32) / 32, 1 - _NEAR[::-1]])
 NODES, WEIGHTS = (_ENDS[1:] + _ENDS[:-1]) / 2, np.diff(_ENDS)
+#: Expected losses in floats are sums over so many units, and over so many blocks of them further out.
+UNITS, BLOCKS = 256, 200
 #: The largest standard deviation of a Gaussian whose values are summed up over the integers, and how far: in standard deviations,
 #: and how many more for the root of the degree by which the loss grows.
 SUMMED, FAR, FURTHER = 100.0, 40, 2
@@ -109,14 +111,14 @@ class RoundedNoise(ProvenNoise):
         law = self._loss(loss)
         try:
             smooth = ramped(law)
-            rounded(law, 1.0)
+            rounded(smooth, 1.0)
         except ValueError as error:
             raise TypeError(f"loss = {law.name!r} is not allowed: {error}") from None
         # Inputs are integers, which are points of the noise's grid: what it says of numbers sent holds for Z as it is drawn.
         exact = {"sent": True} if isinstance(self.noise, AdditiveMechanism) else {}
         low, high = self.noise.enclose_loss(smooth, **exact)
         with ctx.workprec(enclosures.PRECISION):
-            less, more = rounded(law, high)
+            less, more = rounded(smooth, high)
             low, high = enclosures.round_down(low - less), enclosures.round_up(high + more)
         return max(low, 0.0), high
 
@@ -147,9 +149,21 @@ class RoundedNoise(ProvenNoise):
         return enclosures.round_down(found[0]), enclosures.round_up(found[1])
 
     def noise_loss(self, loss: LossLike = "abs") -> float:
-        """E L(|Z|), in floating point; where Z reaches over many integers, its fractional part is taken as uniform."""
+        """E L(|Z|), in floating point."""
         law = self._loss(loss)
-        return self.noise.noise_loss(ramped(law)) + (1 / 6 if law.exponent == 2 else 0.0)
+        smooth = ramped(law)
+        return self.noise.noise_loss(smooth) + self._over(law, smooth)
+
+    def _over(self, law: Any, smooth: Any) -> Any:
+        """By how much the lines between the losses of integers are above `smooth` on average: far out by one unit of many."""
+        reach = self.noise_radius()
+        last = reach if math.isfinite(reach) else float(self.noise.quantile(1 - 1e-15))
+        near, ends = np.arange(min(math.ceil(last), UNITS)), np.geomspace(UNITS, max(last, UNITS), BLOCKS)
+        side = (1 - self.noise.noise_probability(0.0)) / 2  # of what is not exactly 0, which costs the same
+        within, beyond = (-np.diff(np.minimum(self.noise.cdf(-at), side)) for at in (near[:, None] + _ENDS, ends))
+        units = np.concatenate([near, np.floor((ends[1:] + ends[:-1]) / 2)])[:, None]
+        over = law(units) * (1 - NODES) + law(units + 1) * NODES - smooth(units + NODES)
+        return 2 * (np.concatenate([within, beyond[:, None] * WEIGHTS]) * over).sum()
 
     # --- the law in floats: the average over how Z is rounded, by midpoints
 

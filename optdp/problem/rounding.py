@@ -6,8 +6,8 @@ distance (`DistanceLoss`), let C be its continuous part, what is left without it
 - An integer k >= 1 costs E C(k + U) = C(k) + int w(t - k) mu(dt) when it is spread, w(t) = (1/2 - |t|)_+^2/2: at most 1/24 of
   the largest C'' on pieces beyond 1/2 and 1/8 of the kinks within a unit more. At k = 0 it is 2 int_0^(1/2) C. A jump of L is met
   by k exactly where k + U is beyond the half-integer before the first integer that meets it, and there B has it instead of L.
-- The loss of R is the line between the values at the integers next to z: over C(z) by at most 1/8 of the largest C'' and 1/4 of
-  the kinks within a unit, and a jump becomes a ramp between the last integer before it and the first one that meets it.
+- The loss of R is the line between the values at the integers next to z: over L(z) by at most 1/8 of the largest C'' on the unit
+  between them. On units with a kink or a jump, and on the first CHORDS, L is replaced by this line.
 - Of a power d^q C'' = q (q - 1) d^(q - 2). For q < 2 its largest value is that at 1/2, or 0 for q <= 1; a chord from 0 to 1 is
   over d^q by at most 1/4, or below it by at most 1. For q > 2 it grows with the distance, and by Jensen's and Minkowski's
   inequalities E (D + h)^(q - 2) <= ((E D^q)^(1/q) + h)^(q - 2), with h = 1/2 or 1.
@@ -33,6 +33,8 @@ from optdp.problem.losses import DistanceLoss, Pieces, Threshold
 HALF = Fraction(1, 2)
 #: Steps at integers up to this have half-integers among floats.
 EVEN = 2.0**51
+#: So many units may have chords for their curvature.
+CHORDS = 64
 
 
 @dataclass(frozen=True)
@@ -58,16 +60,15 @@ class _Parts:
             found.append((min(Fraction(0), *bend), max(Fraction(0), *bend)))
         return found
 
-    def most(self, sign: int, smooth: int, sharp: int, start: Fraction = Fraction(0)) -> Fraction:
-        """1/`smooth` of the largest rise (`sign` 1) or fall (-1) of the slope per length, and 1/`sharp` of that at kinks within
-        a unit, from `start` on.
+    def most(self, smooth: int, sharp: int, start: Fraction) -> Fraction:
+        """1/`smooth` of the largest rise of the slope per length, and 1/`sharp` of that at kinks within a unit, from `start` on.
 
         Short pieces count as kinks where that is less: sharp bends that are smoothed.
         """
         ends = [*self.breaks[1:], None]
-        bends = [sign * both[sign > 0] for both in self.curvature]
+        bends = [high for _, high in self.curvature]
         kinks = [Fraction(0)] + [
-            max(sign * (horner(slope(after), b) - horner(slope(before), b)), Fraction(0)) if b >= start else Fraction(0)
+            max(horner(slope(after), b) - horner(slope(before), b), Fraction(0)) if b >= start else Fraction(0)
             for b, (before, after) in zip(self.breaks[1:], pairwise(self.rows), strict=True)
         ]
         found = []
@@ -85,25 +86,17 @@ class _Parts:
             found.append(level / smooth + max(near) / sharp)
         return min(found)
 
-    def with_jumps(self, ramps: bool) -> DistanceLoss:
-        """C and the jumps at half-integers, or (`ramps`) spread over the unit before the integers that meet them."""
-        changes: list[tuple[Fraction, tuple[Fraction, Fraction]]] = []
-        for k, height in self.jumps:
-            if ramps:
-                changes += [(Fraction(k - 1), ((1 - k) * height, height)), (Fraction(k), (k * height, -height))]
-            else:
-                changes.append((k - HALF, (height, Fraction(0))))
-        changes.sort(key=lambda change: change[0])
+    def with_jumps(self) -> DistanceLoss:
+        """C and the jumps at half-integers."""
+        at_half = sorted((k - HALF, height) for k, height in self.jumps)
         rows: list[list[Fraction]] = []
         kept: list[Fraction] = []
-        level, rate, met = Fraction(0), Fraction(0), 0
-        places = sorted({*self.breaks, *(at for at, _ in changes)})
-        for at in places:
-            while met < len(changes) and changes[met][0] <= at:
-                level, rate, met = level + changes[met][1][0], rate + changes[met][1][1], met + 1
+        level, met = Fraction(0), 0
+        for at in sorted({*self.breaks, *(at for at, _ in at_half)}):
+            while met < len(at_half) and at_half[met][0] <= at:
+                level, met = level + at_half[met][1], met + 1
             row = list(self.rows[bisect.bisect_right(self.breaks, at) - 1])
-            row += [Fraction(0)] * (2 - len(row))
-            row[:2] = row[0] + level, row[1] + rate
+            row[0] += level
             if not rows or row != rows[-1]:  # where there was a jump alone nothing is left
                 rows.append(row)
                 kept.append(at)
@@ -153,13 +146,37 @@ def on_line(loss: DistanceLoss) -> DistanceLoss:
     (first, height), *others = parts.jumps
     if loss.steps and not others and height == 1 and not loss.exact(Fraction(0)) and first < EVEN:
         return Threshold(first - 0.5)
-    return parts.with_jumps(ramps=False)
+    return parts.with_jumps()
 
 
 def ramped(loss: DistanceLoss) -> DistanceLoss:
-    """What the loss of a number costs that is rounded to an integer at random, but for what `rounded` says."""
+    """What the loss of a number costs that is rounded to an integer, but for what `rounded` says: the loss, with its chord
+    on each unit within which it bends sharply or jumps, and on the first ones that are curved.
+    """
     parts = _parts(loss)
-    return loss if parts is None or not parts.jumps else parts.with_jumps(ramps=True)
+    if parts is None:
+        return loss
+    units = {math.floor(b) for b in parts.breaks if b.denominator > 1} | {k - 1 for k, _ in parts.jumps}
+    for row, start, end in zip(parts.rows, parts.breaks, (*parts.breaks[1:], Fraction(CHORDS)), strict=True):
+        if any(row[2:]):
+            units |= set(range(math.floor(start), min(math.ceil(end), CHORDS)))
+    if not units:
+        return loss
+    places: list[Fraction] = []
+    rows: list[list[Fraction]] = []
+    for at in sorted({*parts.breaks, *units, *(k + 1 for k in units)}):
+        unit = math.floor(at)
+        if unit not in units:
+            row = list(loss.polynomials[1][bisect.bisect_right(parts.breaks, at) - 1])  # type: ignore[index]
+        elif at == unit:
+            start, end = loss.exact(Fraction(unit)), loss.exact(Fraction(unit + 1))
+            row = [start - unit * (end - start), end - start]
+        else:
+            continue
+        if not rows or row != rows[-1]:
+            places.append(Fraction(at))
+            rows.append(row)
+    return Pieces(places, rows)
 
 
 def spread(loss: DistanceLoss, value: float, rare: Fraction) -> arb:
@@ -171,7 +188,7 @@ def spread(loss: DistanceLoss, value: float, rare: Fraction) -> arb:
     """
     parts, q = _parts(loss), loss.exponent
     if parts is not None:
-        most = enclosures.ball(parts.most(1, 24, 8, HALF))
+        most = enclosures.ball(parts.most(24, 8, HALF))
         zero = enclosures.ball(2 * parts.integral(HALF) - parts.rows[0][0])
     elif q is not None:
         power, half = enclosures.ball(q), enclosures.ball(HALF)
@@ -191,10 +208,10 @@ def rounded(loss: DistanceLoss, value: float) -> tuple[arb, arb]:
 
     **Raises** ValueError where that is not bounded.
     """
-    parts, q = _parts(loss), loss.exponent
-    if parts is not None:
-        less, more = (enclosures.ball(parts.most(sign, 8, 4)) for sign in (-1, 1))
-        return less, more
+    parts, q = _parts(ramped(loss)), loss.exponent
+    if parts is not None:  # without kinks but at integers
+        bends = parts.curvature
+        return enclosures.ball(-min(low for low, _ in bends) / 8), enclosures.ball(max(high for _, high in bends) / 8)
     if q is None:
         raise ValueError(f"of the loss {loss.name} nothing is known between integers")
     if q <= 1:
