@@ -164,7 +164,7 @@ def ramped(loss: DistanceLoss) -> DistanceLoss:
         return loss
     places: list[Fraction] = []
     rows: list[list[Fraction]] = []
-    for at in sorted({*parts.breaks, *units, *(k + 1 for k in units)}):
+    for at in sorted({*parts.breaks, *(Fraction(k + more) for k in units for more in (0, 1))}):
         unit = math.floor(at)
         if unit not in units:
             row = list(loss.polynomials[1][bisect.bisect_right(parts.breaks, at) - 1])  # type: ignore[index]
@@ -174,7 +174,7 @@ def ramped(loss: DistanceLoss) -> DistanceLoss:
         else:
             continue
         if not rows or row != rows[-1]:
-            places.append(Fraction(at))
+            places.append(at)
             rows.append(row)
     return Pieces(places, rows)
 
