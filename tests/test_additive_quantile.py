@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog
 from scipy.sparse import csr_matrix
+from scipy.special import ndtri
 
 import optdp
 from optdp.certificates.additive import AdditiveCertificate
@@ -21,6 +22,7 @@ from optdp.certificates.base import Bound, Certificate, Refusal
 from optdp.certificates.quantile import QuantileCertificate
 from optdp.mechanisms.additive import AdditiveMechanism
 from optdp.mechanisms.baselines import noise
+from optdp.mechanisms.gaussian import LatticeGaussian
 
 NOTIONS = [
     optdp.ApproxDP(1.0, 0.0), optdp.ApproxDP(1.0, 0.05), optdp.ApproxDP(0.0, 0.2), optdp.GDP(1.0), optdp.KL(0.5),
@@ -131,6 +133,24 @@ def test_a_level_that_is_next_to_one(discrete):
     level = 1 - 2.0**-53
     found = optdp.solve_additive(optdp.GDP(1.0), loss=optdp.Quantile(level), discrete=discrete, time_limit=0.3)
     assert found.lower_bound <= -NormalDist().inv_cdf((1 - level) / 2) + 0.5 and found.verify()
+
+
+def test_gaussian_dp_knows_error_bars_at_halves_of_a_sensitivity():
+    """No noise has less than the Gaussian's P(|X| > k/2): from 0.96 to 1 nothing was proven; programs were solved at any mu."""
+    found = optdp.solve_additive(optdp.GDP(1.5), loss=optdp.Quantile(0.9), rtol=0.035)
+    assert found.gap <= 0.035 and found.lower_bound == pytest.approx(1, abs=1e-15)
+    far = optdp.solve_additive(optdp.GDP(0.01), loss=optdp.Quantile(0.5), rtol=0.01)
+    assert far.lower_bound == 67 and far.value == pytest.approx(67.449, abs=1e-3) and far.mechanism.exact
+    assert far.verify()
+
+
+@pytest.mark.parametrize("level", [1e-12, 0.3, 0.9, 1 - 2.0**-53])
+@pytest.mark.parametrize("mu", ["1/3", 1.0, 8])
+def test_the_error_bar_of_what_is_added_for_a_gaussian(mu, level):
+    noise = LatticeGaussian(optdp.Line(), 3.0, mu)
+    low, high = noise.enclose(optdp.Quantile(level))
+    exact = -float(noise.sigma) * ndtri((1 - level) / 2)
+    assert low <= exact * (1 + 1e-15) and exact * (1 - 1e-15) <= high and high - low <= 1e-13 * noise.sigma
 
 
 @pytest.mark.parametrize("privacy", [optdp.KL(0.1, 3.0), optdp.RDP(4, 1, 3.0), optdp.GDP(1.0, 3.0)], ids=str)

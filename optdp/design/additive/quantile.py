@@ -42,8 +42,8 @@ from optdp.solution import Solution
 
 #: Lattices with more points per sensitivity are not tried, by design, for quantiles of at least a sensitivity, and in proportion
 #: below it, up to LIMIT.
-FINEST = {"approximate": 64, "curve": 12, "divergence": 32}
-LIMIT = 256
+FINEST = {"approximate": 64, "curve": 24, "divergence": 32}
+LIMIT, COARSE = 256, 12
 #: The largest sensitivity at which integers are points of a lattice: noise is rounded to more of them. Under GDP also the most
 #: pairs of integers within a sensitivity of each other, about, over mu, where quantiles are of some integers.
 CROWDED, PAIRS, SOME = 32, 64, 4
@@ -95,7 +95,7 @@ class _Search:
         run, self.tried = self.run, self.tried | {at}
         edge = at * Fraction(self.width)
         limit = enclosures.round_down(edge)
-        if not self.integers and Fraction(limit) == edge:  # noise may have an atom at the end of a cell
+        if n and not self.integers and Fraction(limit) == edge:  # noise may have an atom at the end of a cell
             limit = math.nextafter(limit, 0.0)
         problem = _inner(run.problem, limit)
         rtol, left = min(STEEPER * run.rtol, 0.1), max(run.left(), 0.1)
@@ -140,15 +140,22 @@ class _Search:
         near = max(0.3 * self.run.rtol * guess, AROUND * wide)
         below = guess - float(a) > float(b) - guess
         window = (guess - near, guess) if below else (guess, guess + near)
-        for first_end, last_end in (window, (guess - near, guess + near), (0.0, math.inf)):
-            inside = max(Fraction(first_end), low), high if math.isinf(last_end) else min(Fraction(last_end), high)
-            if found := self._fraction(*inside, Fraction(sum(map(float, inside)) / 2), finest):
-                return found
-        return None
+        finer = min(COARSE, finest)
+        while True:  # coarse lattices first
+            for first_end, last_end in (window, (guess - near, guess + near)):
+                inside = max(Fraction(first_end), low), min(Fraction(last_end), high)
+                if found := self._fraction(*inside, (inside[0] + inside[1]) / 2, finer):
+                    return found
+            every = [found for n in range(1, finer + 1) if (found := self._fraction(low, high, Fraction(guess), n, n))]
+            if every or finer == finest:
+                return min(every, key=lambda found: abs(float(found[0]) - guess), default=None)
+            finer = min(2 * finer, finest)
 
-    def _fraction(self, low: Fraction, high: Fraction, at: Fraction, finest: int) -> tuple[Fraction, int] | None:
+    def _fraction(
+        self, low: Fraction, high: Fraction, at: Fraction, finest: int, coarsest: int = 1
+    ) -> tuple[Fraction, int] | None:
         """(2a + 1)/(2n) between two distances with the smallest n, the nearest to a third one."""
-        for n in [self.fixed] if self.fixed else range(1, finest + 1):
+        for n in [self.fixed] if self.fixed else range(coarsest, finest + 1):
             first = max(math.ceil(low * n - Fraction(1, 2)), 0)
             last = math.floor(high * n - Fraction(1, 2))
             here = round(at * n - Fraction(1, 2))
