@@ -43,14 +43,12 @@ from optdp.solution import Solution
 #: Lattices with more points per sensitivity are not tried, by design, for quantiles of at least a sensitivity, and in proportion
 #: below it, up to LIMIT.
 FINEST = {"approximate": 64, "curve": 24, "divergence": 32}
-LIMIT, COARSE = 256, 12
+LIMIT = 256
 #: The largest sensitivity at which integers are points of a lattice: noise is rounded to more of them. Under GDP also the most
 #: pairs of integers within a sensitivity of each other, about, over mu, where quantiles are of some integers.
 CROWDED, PAIRS, SOME = 32, 64, 4
 #: Probabilities are tried for so many distances at most, and solved to gaps so many times that of the quantile: they fall faster.
 PROBES, STEEPER = 60, 3.0
-#: The share of the bracket around an estimate in which the next fraction is looked for.
-AROUND = 0.1
 #: By which shares less than the error bar a distance is for which more is proven, one after the other.
 LESS = (1e-11, 1e-9, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2)
 #: The designs of the probabilities.
@@ -136,20 +134,17 @@ class _Search:
         (a, first), (b, last) = self.low, self.high
         share = min(max((first - aim) / (first - last), 0.0), 1.0) if first > last else 0.5
         guess = float(a) + share * wide
-        # On whichever side of the estimate there is more left.
-        near = max(0.3 * self.run.rtol * guess, AROUND * wide)
-        below = guess - float(a) > float(b) - guess
-        window = (guess - near, guess) if below else (guess, guess + near)
-        finer = min(COARSE, finest)
-        while True:  # coarse lattices first
-            for first_end, last_end in (window, (guess - near, guess + near)):
-                inside = max(Fraction(first_end), low), min(Fraction(last_end), high)
-                if found := self._fraction(*inside, (inside[0] + inside[1]) / 2, finer):
-                    return found
-            every = [found for n in range(1, finer + 1) if (found := self._fraction(low, high, Fraction(guess), n, n))]
-            if every or finer == finest:
-                return min(every, key=lambda found: abs(float(found[0]) - guess), default=None)
-            finer = min(2 * finer, finest)
+
+        def worth(found: tuple[Fraction, int]) -> float:
+            """By how much the bracket is shorter then, if the estimate is right, over about what it costs."""
+            at, n = float(found[0]), found[1]
+            return (at - float(a) if at < guess else float(b) - at) / n**2
+
+        every = [
+            found for n in range(1, finest + 1) for ends in ((low, min(Fraction(guess), high)), (max(Fraction(guess), low), high))
+            if (found := self._fraction(*ends, Fraction(guess), n, n))
+        ]  # fmt: skip
+        return max(every, key=worth, default=None)
 
     def _fraction(
         self, low: Fraction, high: Fraction, at: Fraction, finest: int, coarsest: int = 1
