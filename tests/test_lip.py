@@ -834,6 +834,19 @@ def test_categories_of_one_value_are_one(notion):
     assert solution.verify()
 
 
+@pytest.mark.parametrize(
+    ("weights", "eps", "values"),
+    [((3, 1, 1, 3, 3), 2.0, (0, 1, 0, 0, 0)), ((2, 2, 2, 3, 1, 3), 0.1, (0, 1, 1, 0, 1, 0))],
+)  # fmt: skip
+def test_equal_values_prove_what_the_enumeration_proves(weights, eps, values):
+    """Prices of the capacity that one category leaves another were not those of several: 44 % of the value were left open."""
+    prior = [Fraction(w, sum(weights)) for w in weights]
+    solution = optdp.solve_lip(prior, eps, values=list(map(float, values)))
+    every = optdp.solve_lip(prior, eps, values=list(map(float, values)), backend="enumeration")
+    assert solution.gap <= 1e-9 and solution.verify()
+    assert solution.value == pytest.approx(every.value, rel=1e-9)
+
+
 def test_no_bound_is_below_what_one_sided_lip_proves():
     p = list(np.random.default_rng(1).dirichlet(np.ones(30)))
     values = [10.0**i for i in range(30)]
