@@ -264,12 +264,14 @@ class PlaneMechanism(Mechanism):
         return np.stack([at[0], np.max(at, axis=0)], axis=1)
 
     def guarantee(self) -> LDP:
-        """LDP with the logarithm of the largest top over its floor."""
+        """LDP with the logarithm of the largest probability over its floor."""
         return LDP(Log(self._ratio))
 
     @cached_property
     def _ratio(self) -> Fraction:
-        return max(Fraction(high, low) for low, high in zip(self.floors, self.tops, strict=True))
+        """Attained where an input is the output: that is the first to get what the floors leave, up to its top."""
+        pairs = zip(self.floors, self.tops, strict=True)
+        return max(Fraction(min(high, low + self._rest), low) for low, high in pairs)
 
     def check_privacy(self, privacy: Privacy) -> list[Check]:
         if not isinstance(privacy, LDP):
