@@ -817,6 +817,23 @@ def test_a_category_that_is_all_but_certain_leaves_a_bracket(d, task, notion):
     assert solution.mechanism.satisfies(solution.problem.privacy)
 
 
+@pytest.mark.parametrize(
+    ("prior", "eps", "arguments"),
+    [
+        ([0.2, 0.3, 0.5], 1e-15, {"notion": "lip-lower"}),
+        ([0.2, 0.3, 0.5], 1e-15, {"task": "histogram", "backend": "columns"}),
+        ([3.1e-06, 0.9991007, 0.0008962], 1e-6, {"task": "histogram", "notion": "ldp", "backend": "columns"}),
+        ([0.95670621, 3e-09, 2.9e-05, 0.04326476], 1e-12, {"values": [0.0, 0.0, 1.0, 0.0]}),
+    ],
+)
+def test_what_floats_do_not_hold_is_one_output(prior, eps, arguments):
+    """Of so small an eps no posteriors in floats differ from the prior, or they differ by more: no mechanism could be made."""
+    exact = [Fraction(p) / sum(map(Fraction, prior)) for p in prior]
+    solution = optdp.solve_lip(exact, eps, **arguments)
+    assert solution.gap <= 1e-6 and solution.verify()
+    assert solution.mechanism.satisfies(solution.problem.privacy)
+
+
 def test_a_loose_tolerance_does_not_send_the_prior():
     """A prior that is nearly certain is not all but certain, whatever gap would do."""
     prior, loose = [0.999, 0.001], optdp.solve_lip([0.999, 0.001], 1.0, rtol=0.5)
@@ -832,6 +849,19 @@ def test_categories_of_one_value_are_one(notion):
     merged = optdp.solve_lip([part, 1 - part], 30.0, values=[1.0, 0.0], notion=notion)
     assert solution.value == pytest.approx(merged.value, rel=1e-2) and solution.gap <= 1e-2
     assert solution.verify()
+
+
+@pytest.mark.parametrize(
+    ("weights", "eps", "values"),
+    [((3, 1, 1, 3, 3), 2.0, (0, 1, 0, 0, 0)), ((2, 2, 2, 3, 1, 3), 0.1, (0, 1, 1, 0, 1, 0))],
+)  # fmt: skip
+def test_equal_values_prove_what_the_enumeration_proves(weights, eps, values):
+    """Prices of the capacity that one category leaves another were not those of several: 44 % of the value were left open."""
+    prior = [Fraction(w, sum(weights)) for w in weights]
+    solution = optdp.solve_lip(prior, eps, values=list(map(float, values)))
+    every = optdp.solve_lip(prior, eps, values=list(map(float, values)), backend="enumeration")
+    assert solution.gap <= 1e-9 and solution.verify()
+    assert solution.value == pytest.approx(every.value, rel=1e-9)
 
 
 def test_no_bound_is_below_what_one_sided_lip_proves():

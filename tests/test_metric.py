@@ -311,3 +311,16 @@ def test_the_command_line(capsys, tmp_path):
     file.write_text("name,a,c\na,0,2\nb,2,0\n")
     assert main(["solve", "kernel", "--eps", "1", "--metric", str(file)]) == 2
     assert main([*made, "--domain", "0", "1"]) == 2
+
+
+@pytest.mark.parametrize("distance", [1, 2])
+def test_what_the_rows_keep_is_not_denied(distance):
+    """At a logarithm the ratio may be attained; the guarantee, rounded up, is above it, and denied what it is rounded from."""
+    high = 3**distance
+    unit = TOTAL // (high + 1)
+    rest = TOTAL - (high + 1) * unit
+    table = Table(np.array([[high * unit, unit, rest], [unit, high * unit, rest]]))
+    symbols, metric, outputs = optdp.Alphabet(["a", "b"]), optdp.Distances([[0, distance], [distance, 0]]), (0, 1, 2)
+    for mechanism in (MetricMechanism(symbols, outputs, table, metric), FiniteMechanism(symbols, outputs, table)):
+        assert mechanism.satisfies(optdp.MetricLDP(optdp.log(3), metric)) is True
+        assert mechanism.satisfies(optdp.MetricLDP(1.098, metric)) is not True

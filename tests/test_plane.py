@@ -246,3 +246,24 @@ def test_sides_in_floats_promise_nothing_of_what_is_sent(eps, both):
     sides = SidesMechanism(optdp.Box((0, 0), (1, 1)), ClampedLaplace(eps), ClampedLaplace(eps))
     assert sides.guarantee() == optdp.LDP(both, ideal=True)
     assert sides.satisfies(optdp.LDP(3.0)) is None and sides.satisfies(optdp.LDP(3.0, ideal=True))
+
+
+def test_tops_beyond_what_the_floors_leave_are_not_reached():
+    """A quarter is left: outputs with the floors 1/2 and 1/4 have at most 3/4 and 1/2, wherever their tops are."""
+    mechanism = PlaneMechanism(optdp.Box((0, 0), (1, 1)), ((0, 0), (1, 1)), (2**61, 2**60), (2**62, 2**62))
+    ratios = [
+        float(mechanism.probability(y, y)) / m * 2.0**62
+        for y, m in zip(mechanism.outputs, mechanism.floors, strict=True)
+    ]
+    assert ratios == [1.5, 2.0] and mechanism.guarantee() == optdp.LDP(optdp.log(2))
+    assert mechanism.satisfies(optdp.LDP(optdp.log(2))) and mechanism.satisfies(optdp.LDP(0.69)) is False
+
+
+def test_floors_that_no_input_leaves_prove_nothing():
+    """An output alone, or one in the middle of two whose tops are low, has more than its floor for every input."""
+    square = optdp.Box((0, 0), (1, 1))
+    alone = PlaneMechanism(square, ((0.5, 0.5),), (2**61,), (2**62,))
+    middle = PlaneMechanism(square, ((0, 0), (0.5, 0.5), (1, 1)), (2**60,) * 3, (2**60 + 1, 2**62, 2**60 + 1))
+    for mechanism in (alone, middle):
+        assert mechanism.guarantee() == optdp.LDP(optdp.log(2)) and mechanism.satisfies(optdp.LDP(0.5)) is None
+        assert np.ptp(mechanism.rows([(0, 0), (0.5, 0.5), (1, 1), (0, 1)]), axis=0).max() < 1e-9

@@ -991,6 +991,24 @@ def test_agreements_by_balls_have_the_same_law():
         assert chi2.sf(((counts - law) ** 2 / law)[few].sum(), few.sum() - 1) > 1e-4
 
 
+def test_agreements_beyond_the_first_digits_of_a_toss_are_drawn():
+    """A number of agreements that is never drawn has sign vectors that rule this input out, and no other one."""
+    mechanism, rng = SignMechanism.private(1.0, optdp.Box.cube(70), 70, 35), np.random.default_rng(1)
+
+    class Least:  # the 62 bits of each first toss are all 0
+        def integers(self, low, high, size=None):
+            return rng.integers(low, high) if size is None else np.zeros(size, dtype=np.int64)
+
+    with ctx.workprec(128):
+        part = share(70, 35) / 2**62  # of the law: all that these tosses stand for
+        law = np.array([float(share(70, n) / part) for n in range(66, 71)])  # P(N >= n)
+    assert law[-1] > 0.003  # all 70 agree in one of 200
+    found = mechanism._agreements(1000, Least())
+    for n, chance in zip(range(66, 71), law.tolist(), strict=True):
+        if chance < 1:
+            assert binomtest(int((found >= n).sum()), 1000, chance).pvalue > 1e-4
+
+
 def test_rounding_to_vertices_is_exact():
     rng, n = np.random.default_rng(0), 50_000
     for x in (0.3, -0.999, 1.0, -1.0, 0.0, 2.0**-60):

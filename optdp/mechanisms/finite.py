@@ -82,6 +82,11 @@ class FiniteMechanism(TableMechanism):
             row[order] = base[order] + np.minimum(np.maximum(rest - before, 0), room[order])
         return cls(domain, tuple(outputs), Table(weights))
 
+    def satisfies(self, privacy: Privacy) -> bool | None:
+        """As for every mechanism, but metric privacy is decided from the rows: the least eps of a guarantee is rounded up."""
+        apart = isinstance(privacy, MetricLDP) and not isinstance(privacy.metric, Apart)
+        return (apart and privacy.check_rows(self.table.weights).passed) or super().satisfies(privacy)  # type: ignore[attr-defined]
+
     def check_privacy(self, privacy: Privacy) -> list[Check]:
         if not isinstance(privacy, MetricLDP) or isinstance(privacy.metric, Apart):
             return super().check_privacy(privacy)

@@ -264,12 +264,35 @@ class PlaneMechanism(Mechanism):
         return np.stack([at[0], np.max(at, axis=0)], axis=1)
 
     def guarantee(self) -> LDP:
-        """LDP with the logarithm of the largest top over its floor."""
+        """LDP with the logarithm of the largest probability over its floor."""
         return LDP(Log(self._ratio))
 
     @cached_property
+    def _ratios(self) -> list[Fraction]:
+        """Bounds for each output: where that is the input it is the first to get what the floors leave, up to its top."""
+        pairs = zip(self.floors, self.tops, strict=True)
+        return [Fraction(min(high, low + self._rest), low) for low, high in pairs]
+
+    @property
     def _ratio(self) -> Fraction:
-        return max(Fraction(high, low) for low, high in zip(self.floors, self.tops, strict=True))
+        return max(self._ratios)
+
+    @cached_property
+    def _attained(self) -> Fraction:
+        """The largest ratio between corners and the output of the largest bound, which may always have more than its floor."""
+        corners = grid_of(*np.array([self.domain.lower, self.domain.upper]).T)
+        best = self.outputs[self._ratios.index(self._ratio)]
+        order, more = self._favoured(self._distances(self._inputs(np.vstack([corners, best]))))
+        weights = np.empty_like(more)
+        np.put_along_axis(weights, order, self._floors[order] + more, axis=1)
+        ends = zip(weights.min(axis=0).tolist(), weights.max(axis=0).tolist(), strict=True)
+        return max(Fraction(high, low) for low, high in ends)
+
+    def satisfies(self, privacy: Privacy) -> bool | None:
+        """As for every mechanism, but False only where two inputs show it."""
+        answer = super().satisfies(privacy)
+        shown = isinstance(privacy, LDP) and not enclosures.at_most_exp(self._attained, privacy.eps)
+        return None if answer is False and not shown else answer
 
     def check_privacy(self, privacy: Privacy) -> list[Check]:
         if not isinstance(privacy, LDP):

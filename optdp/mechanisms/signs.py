@@ -129,10 +129,11 @@ class SignMechanism(UnbiasedVectors):
         toss = rng.integers(0, LIMB, size=count)
         chance = (toss + 0.5) * 2.0**-BITS
         # The upper part is counted from above, as k - N has the law of N: small tails keep their digits.
-        goal = np.where(inside, chance * self._tail, chance * (1 - self._tail))
+        part = np.where(inside, self._tail, 1 - self._tail)
+        goal = chance * part
         rank = np.searchsorted(self._cdf, goal, side="right")
         found = np.where(inside, self.k - rank, rank)
-        near = self._near(goal, inside, found)
+        near = self._near(goal, part * 2.0**-BITS, inside, found)
         for i in np.flatnonzero(near).tolist():
             found[i] = self._exactly(bool(inside[i]), Digits(int(toss[i]), BITS), rng)
         return found
@@ -151,12 +152,14 @@ class SignMechanism(UnbiasedVectors):
         with ctx.workprec(PRECISION):
             return float(share(self.k, self.least))
 
-    def _near(self, goal: np.ndarray, inside: np.ndarray, found: np.ndarray) -> np.ndarray:
-        """Whether the floats leave the place open: they are off by a relative 1e-9 at most."""
+    def _near(self, goal: np.ndarray, digit: np.ndarray, inside: np.ndarray, found: np.ndarray) -> np.ndarray:
+        """Whether the floats leave the place open: they are off by a relative 1e-9 at most, and by the last `digit` of the toss,
+        within which the ends of many coordinates' law lie. What is never drawn there would be proof of another input.
+        """
         rank = np.clip(np.where(inside, self.k - found, found), 0, self.k)
         high = self._cdf[rank]
         low = np.where(rank > 0, self._cdf[np.maximum(rank - 1, 0)], 0.0)
-        slack = 1e-8 * goal + 1e-300
+        slack = 1e-8 * goal + digit
         outside = np.where(inside, found < self.least, found >= self.least)
         return (goal - low < slack) | (high - goal < slack) | outside
 

@@ -33,6 +33,8 @@ POINTS = 2000
 EARTH = 6371.0088
 #: What a probability of 2^-62 or more allows every other one to be: larger factors say nothing.
 MOST = 2.0**63
+#: The largest distance for which powers of e^eps are taken exactly, where that is a rational.
+POWER = 64
 
 
 class Metric(Tagged, root=True):
@@ -430,8 +432,8 @@ class MetricLDP(Notion):
         if high == 0 or low == 0:
             return high == 0
         distance = self.metric.ball(i, j)
-        if isinstance(self.eps, Log) and distance == arb(1):
-            return Fraction(high, low) <= self.eps.argument
+        if isinstance(self.eps, Log) and distance.is_integer() and distance <= POWER:  # ties are possible here alone
+            return Fraction(high, low) <= self.eps.argument ** int(distance.unique_fmpz())
         with ctx.workprec(enclosures.PRECISION):
             return bool(enclosures.ball(Fraction(high, low)) < (enclosures.ball(self.eps) * distance).exp())
 

@@ -46,7 +46,7 @@ from optdp.design.progress import ProgressLike
 from optdp.design.registry import Run, register, solve
 from optdp.exact import require
 from optdp.exact.numbers import Number
-from optdp.mechanisms.lip import LIPMechanism
+from optdp.mechanisms.lip import LIPMechanism, Unmade
 from optdp.problem.domains import Alphabet
 from optdp.problem.families import AllMechanisms
 from optdp.problem.objectives import BayesRisk
@@ -56,7 +56,7 @@ from optdp.problem.problem import Problem
 from optdp.problem.tasks import Aggregate
 from optdp.solution import Solution
 from optdp.solvers.conic import Clarabel
-from optdp.solvers.lp import LinearProgram, LinearSolver
+from optdp.solvers.lp import LinearProgram, LinearSolver, SolverFailure
 
 ValuesLike = Mapping[Any, Any] | Sequence[Number] | np.ndarray
 
@@ -161,8 +161,7 @@ def design(run: Run, *, seed: int = 0) -> Solution:
     work = _Work(run, require.integer("seed", seed, low=0))
     prior, task, notion, d = work.prior, work.task, work.notion, work.size
     run.progress(f"{task.kind} over {len(prior)} categories, {notion}")
-    found, certificate, solver = work.solve(run.method)
-    mechanism = LIPMechanism.private(work.privacy, prior, found.posteriors, found.weights, task)
+    found, certificate, solver, mechanism = work.made(run.method)
     run.progress("certificate")
     extreme = {"lip": f"at most {d} 2^{d - 1}", "lip-lower": f"{d}", "ldp": f"2^{d} - 2"}[notion]
     solution = partial(
@@ -314,6 +313,20 @@ class _Work:
         found = lp.multilevel(self.pricer, tol=self._tolerance(), deadline=self.deadline, solver=self.solver)
         return self._generated(found, f"{self.name}, column generation (exact pricing)")
 
+    def made(self, method: str) -> tuple[lp.Generated, LIPCertificate, str, LIPMechanism]:
+        """The solution with its mechanism; where floats hold neither, and eps hides all up to the tolerance, one output."""
+        try:
+            found, certificate, solver = self.solve(method)
+            return found, certificate, solver, self._mechanism(found)
+        except (SolverFailure, Unmade):
+            if math.expm1(-self.eps) ** 2 > self.rtol:  # what one-sided LIP gains, as a share of the variance
+                raise
+        found, _, solver = self._constant()
+        return found, _certificate("simplex", np.zeros(0), np.zeros(0)), solver, self._mechanism(found)
+
+    def _mechanism(self, found: lp.Generated) -> LIPMechanism:
+        return LIPMechanism.private(self.privacy, self.prior, found.posteriors, found.weights, self.task)
+
     @cached_property
     def others(self) -> float:
         """The probability of all categories but the most probable one."""
@@ -362,6 +375,8 @@ class _Work:
         ends = extreme_posteriors(p, self.ratio, self.notion)
         ends = ends[[int(np.argmin(ends[:, 1])), int(np.argmax(ends[:, 1]))]]
         low, high = ends[:, 1]
+        if not low < high:
+            return self._constant()
         weights = np.array([high - p[1], p[1] - low]) / (high - low)
         gain_low, gain_high = pricer.gain(ends)
         nu = gain_low + (gain_high - gain_low) / (high - low) * (np.array([0.0, 1.0]) - low)
