@@ -35,7 +35,7 @@ from optdp.design import finite_kernel, metric_circle, metric_line, pair_kernel,
 from optdp.design import metric as finite_metric
 from optdp.design.kernel import average, dense, finite, master, points, steps
 from optdp.design.kernel.floor import Floor, of_pieces
-from optdp.design.kernel.master import Cuts, Master
+from optdp.design.kernel.master import Cuts, Master, minima
 from optdp.design.kernel.prior import Dual, PriorProgram, certificate, layers_of, two_atoms
 from optdp.design.kernel.task import Task, between, grid
 from optdp.design.piecewise import optimal_window
@@ -233,9 +233,9 @@ def accepts(problem: Problem) -> str | None:
 
 def design(run: Run) -> Solution:
     """See `solve_kernel`."""
-    return (
-        dense.design(run) if run.method == "dense" else _Search(Task(run.problem, fine=run.rtol < NARROW), run).solve()
-    )
+    if run.method == "dense":
+        return dense.design(run)
+    return _Search(Task(run.problem, (), run.rtol < NARROW, run.solver, run.left), run).solve()
 
 
 register(
@@ -283,7 +283,7 @@ class _Search:
         #: Whether what is left of the bracket would need other numbers than floats.
         self.settled = known and self.value < 1
         if task.cost.flat and task.prior is None and self.gap > run.rtol:
-            for found, proof, whole in steps.stairs(task, run.solver or steps.HIGHS, run.left):
+            for found, proof, whole in steps.stairs(task):
                 self._take(proof)
                 self._best(found)
                 self.settled |= whole
@@ -323,12 +323,12 @@ class _Search:
             # Outputs are rounded: alike where the domain's middle is a number of their lattice, and else means move.
             for room in (off, off * reach / 4, off * reach / 2, off * reach):
                 far = (1 + 1e-12) * reach + room
-                ends = [0.5 - far, 0.5 + far]
-                made = KernelMechanism.private(problem.eps, [1.0, 1.0], ends, ends, 0.5, problem.domain, "mean")  # type: ignore[arg-type]
+                ends = np.array([0.5 - far, 0.5 + far])
+                made = task.mechanism(ends, ends, window=0.5)
                 if made.check_unbiased().passed:
                     break
             return made
-        return self._mechanism(np.ones(1), np.array([low]), np.array([high]), task.width)
+        return task.mechanism(np.array([low]), np.array([high]), window=task.width)
 
     def _one(self) -> KernelMechanism:
         """The best constant, the middle one of equals: all there is where it costs nothing."""
@@ -341,7 +341,7 @@ class _Search:
         losses = losses.max(axis=0) if chances is None else chances @ losses
         best = np.flatnonzero(losses <= losses.min() * (1 + 1e-12))
         y = grid(y[best[best.size // 2], None])
-        return self._mechanism(np.ones(1), y, y, 1.0)
+        return task.mechanism(y, y, window=1.0)
 
     def _two(self) -> KernelMechanism:
         """Two outputs that are mirror images: nearly the best for small eps (the squared error: the best up to 1.76)."""
@@ -353,16 +353,11 @@ class _Search:
         y = y[np.argmin(((1 - share) * task.cost.of(y - x) + share * task.cost.of(1 - y - x)).max(axis=0))]
         ends = grid(np.array([y, 0.0]))
         ends[1] = 1 - ends[0]
-        return self._mechanism(np.ones(2), ends, ends, 0.5)
-
-    def _mechanism(self, masses: np.ndarray, lows: np.ndarray, highs: np.ndarray, window: float) -> KernelMechanism:
-        cost, problem = self.task.cost, self.run.problem
-        rule, share = ("mean", 0.5) if cost.tilted else ("ends", cost.share)
-        return KernelMechanism.private(problem.eps, masses, lows, highs, window, problem.domain, rule, share)  # type: ignore[arg-type]
+        return task.mechanism(ends, ends, window=0.5)
 
     def solve(self) -> Solution:
         """Refine, and keep the best mechanism and the best bound."""
-        task, rtol, solver = self.task, self.run.rtol, self.run.solver
+        task, rtol = self.task, self.run.rtol
         if task.places.size and not task.cost.tilted:
             return self._finite()
         y, inputs = task.meshes(rtol)
@@ -387,8 +382,8 @@ class _Search:
                 break
             self.run.progress(f"{y.size} outputs, {inputs.size} inputs", self.bound, self.value)
             try:
-                found = master.solve(task, y, cuts, rtol / 20, solver, self.run.left)
-                dual = self._dual(found, y, inputs, solver)
+                found = master.solve(task, y, cuts, rtol / 20)
+                dual = self._dual(found, y, inputs)
             except SolverFailure as failure:
                 self.message, self.stopped = str(failure), failure.status is LinearStatus.TIME_LIMIT
                 self._keep(found)
@@ -416,7 +411,7 @@ class _Search:
                 if self.gap > rtol and found.attained - found.value > rtol / 100 * found.value:
                     # A floor nearer to the program's value costs less than finer meshes.
                     with suppress(SolverFailure):
-                        found = master.solve(task, y, cuts, rtol / 100, solver, self.run.left)
+                        found = master.solve(task, y, cuts, rtol / 100)
                         self._keep_value(found)
             if self.gap <= rtol:
                 break
@@ -435,7 +430,7 @@ class _Search:
             rtol / 20,
         )
         scale = task.cost.unit
-        name = "HiGHS" if solver is None else solver.name
+        name = "HiGHS" if task.solver is None else task.solver.name
         return self.run.solution(
             self.mechanism, self.certificate,
             f"{2 * y.size + 1} columns: densities and atoms of the floor at {y.size} outputs, the value",
@@ -501,12 +496,12 @@ class _Search:
         t = self.task.width / (b - a)
         return Cuts(inputs, inputs + a * t, inputs + b * t)
 
-    def _dual(self, found: Master, y: np.ndarray, inputs: np.ndarray, solver: LinearSolver | None) -> Dual | None:
+    def _dual(self, found: Master, y: np.ndarray, inputs: np.ndarray) -> Dual | None:
         """The best prior for the floor's windows."""
         task, floor = self.task, found.floor
         if task.smooth:
             goal = found.attained * (1 - self.run.rtol / 2) if task.jumps else np.inf
-            return self._thresholds(floor, y, inputs, solver, goal)
+            return self._thresholds(floor, y, inputs, goal)
         best: Dual | None = None
         far = np.empty(0)
         if task.cost.tilted:
@@ -515,9 +510,7 @@ class _Search:
             far = far if task.limits is None else np.clip(far, *task.limits)
         if task.places.size and task.cost.tilted:  # what is found does not depend on the meshes
             start = Cuts(task.places, *floor.ends(task.places, task.cost, task.growth))
-            self.multipliers = self.multipliers or points.solve(
-                task, start, np.union1d(y, far), self.run.rtol, solver, self.run.left
-            )
+            self.multipliers = self.multipliers or points.solve(task, start, np.union1d(y, far), self.run.rtol)
             best, enough = self.multipliers
             if enough:
                 return best
@@ -560,7 +553,7 @@ class _Search:
                 if dual.value < found.attained * (1 - 0.95 * goal):
                     break
             close = self.run.rtol / 16 if stage else np.inf
-            dual = program.solve(outputs, dual, solver, self.run.left, close=close, worth=worth)
+            dual = program.solve(outputs, dual, close=close, worth=worth)
             if dual is None:
                 break
             first = first or dual
@@ -576,13 +569,10 @@ class _Search:
             program = program.mixed(dual) if stage == 0 else program
         return best
 
-    def _thresholds(
-        self, floor: Floor | None, y: np.ndarray, inputs: np.ndarray, solver: LinearSolver | None = None,
-        goal: float = np.inf,
-    ) -> Dual:  # fmt: skip
+    def _thresholds(self, floor: Floor | None, y: np.ndarray, inputs: np.ndarray, goal: float = np.inf) -> Dual:
         """The same for an average under a density: the prior is known, and thresholds are free."""
         start = None if self.reaches is None else np.interp(inputs, *self.reaches)
-        dual, reaches = average.solve(self.task, floor, inputs, y, self.run.rtol, start, solver, self.run.left, goal)
+        dual, reaches = average.solve(self.task, floor, inputs, y, self.run.rtol, start, goal)
         self.reaches = inputs, reaches
         return dual
 
@@ -662,7 +652,7 @@ class _Search:
             moved = self._stretched(*best[1], room) if task.cost.tilted else best[1]
             if moved is None:
                 return
-            made = self._mechanism(*moved, of_pieces(*moved).window(task.growth) / moved[0].sum())
+            made = task.mechanism(moved[1], moved[2], moved[0])
             if not task.cost.tilted or made.check_unbiased().passed:
                 break
         else:
@@ -750,8 +740,7 @@ class _Search:
                 _spread(over, y, np.interp(inner, program.mesh, end), there / 2)
         if task.has_density or task.places.size:  # best are atoms, where g touches 0
             y, inputs = _finer(y, over, 0.5), _finer(inputs, under, 0.5)
-            padded = np.concatenate([[np.inf], dual.g, [np.inf]])
-            touching = np.flatnonzero((dual.g <= padded[:-2]) & (dual.g <= padded[2:]) & (dual.g <= 0.05 * dual.value))
+            touching = np.flatnonzero(minima(dual.g) & (dual.g <= 0.05 * dual.value))
             # Where means are exact an atom stands off its point, by as little as the others move the mean.
             close = 0.1 / task.growth if task.cost.tilted and task.places.size else 5e-3 * task.width
             new = dual.outputs[touching]

@@ -16,16 +16,14 @@ themselves the proof, and each step starts from the reaches of their mean thresh
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 
 from optdp.certificates.kernel import LAYERS
 from optdp.design.kernel.floor import Floor
-from optdp.design.kernel.master import Cuts, sparse, unlimited
+from optdp.design.kernel.master import Cuts, at_least, minima
 from optdp.design.kernel.prior import STILL, Dual, PriorProgram, dips
 from optdp.design.kernel.task import Task
-from optdp.solvers.lp import Highs, LinearProgram, LinearSolver, LinearStatus
+from optdp.solvers.lp import Highs, LinearProgram, LinearStatus
 
 #: Programs for one mesh; the changes of reaches in a program, as shares of the largest; and the first of these, in windows.
 STEPS, SHARES, RANGE = 12, (1.0, 0.15), 0.5
@@ -49,7 +47,7 @@ BELOW = 1 - 2.0**-30
 
 def solve(
     task: Task, floor: Floor | None, mesh: np.ndarray, marks: np.ndarray, rtol: float, start: np.ndarray | None,
-    solver: LinearSolver | None = None, left: Callable[[], float] = unlimited, goal: float = np.inf,
+    goal: float = np.inf,
 ) -> tuple[Dual, np.ndarray]:  # fmt: skip
     """The best thresholds on the mesh, and their reaches: from those of the floor, or (better) from reaches that are known
     already, on; without a floor ones that are good.
@@ -76,7 +74,7 @@ def solve(
     best = max((point(t) for t in starts), key=lambda p: p.value)
     change = RANGE * task.width
     for _ in range(STEPS if floor is not None else 0):
-        found = best.mixed(change, solver, left)
+        found = best.mixed(change)
         if found is None:
             break
         reaches, mixture = found
@@ -192,9 +190,7 @@ class _Point:
         nu = self._nu(options)
         return np.array([np.interp(wanted[i], nu[:, i], options[:, i]) for i in range(wanted.size)])
 
-    def mixed(
-        self, change: float, solver: LinearSolver | None, left: Callable[[], float]
-    ) -> tuple[np.ndarray, Mixture | None] | None:
+    def mixed(self, change: float) -> tuple[np.ndarray, Mixture | None] | None:
         """The reaches of the mean thresholds of the best shares; and these, where the loss jumps."""
         options = np.array(
             [np.maximum(self.reaches + f * change, 0.0) for f in sorted((0.0, *SHARES, *(-f for f in SHARES)))]
@@ -202,19 +198,17 @@ class _Point:
         for t in self.jumps:
             options = np.where((options >= t * BELOW) & (options < t * (1 + BEYOND)), t * BELOW, options)
         nodes, options = self._crossed(self._with_jumps(options))
-        shares = self._shares(nodes, options, solver, left)
+        shares = self._shares(nodes, options)
         if self.jumps and shares is not None and options.shape[0] >= LAYERS:  # one more may be added
             options = options[np.sort(np.argsort(-shares.sum(axis=1), kind="stable")[: LAYERS - 1])]
-            shares = self._shares(nodes, options, solver, left)
+            shares = self._shares(nodes, options)
         if shares is None:
             return None
         old = np.searchsorted(nodes, self.mesh)
         reaches = self._reaching((shares * self._nu(options)).sum(axis=0)[old], options[:, old])
         return reaches, (nodes, options, shares) if self.jumps else None
 
-    def _shares(
-        self, nodes: np.ndarray, options: np.ndarray, solver: LinearSolver | None, left: Callable[[], float]
-    ) -> np.ndarray | None:
+    def _shares(self, nodes: np.ndarray, options: np.ndarray) -> np.ndarray | None:
         """The best shares of the options."""
         n, (a, b) = nodes.size, self.task.cost.slopes
         program = PriorProgram(self.task, nodes, [self._ends(t, nodes) for t in options], Cuts())
@@ -229,20 +223,17 @@ class _Point:
             np.concatenate([np.ones(n), -steps / b]), np.concatenate([np.ones(n), -steps / a]), maximise=True,
             name="optdp-kernel-thresholds",
         )  # fmt: skip
-        session = (solver or Highs()).session(sheet)
-        padded = np.concatenate([[np.inf], self.g, [np.inf]])
-        new = np.flatnonzero((self.g <= padded[:-2]) & (self.g <= padded[2:]))
+        session, left = (self.task.solver or Highs()).session(sheet), self.task.left
+        new = np.flatnonzero(minima(self.g))
         on = np.zeros(self.outputs.size, dtype=bool)
         for _ in range(ROUNDS):
             on[new] = True
-            cuts = np.hstack([table[new], np.ones((new.size, 1))]) * scale
-            session.add_rows(sparse(cuts), np.zeros(new.size), np.full(new.size, np.inf))
+            at_least(session, np.hstack([table[new], np.ones((new.size, 1))]) * scale, np.zeros(new.size))
             result = session.solve(time_limit=left())
             if not result.usable or result.status is not LinearStatus.OPTIMAL:
                 return None
             g = table @ result.x[:-1] + result.x[-1]
-            padded = np.concatenate([[np.inf], g, [np.inf]])
-            new = np.flatnonzero((g < -CLOSE * self.value) & ~on & (g <= padded[:-2]) & (g <= padded[2:]))
+            new = np.flatnonzero((g < -CLOSE * self.value) & ~on & minima(g))
             if not new.size:
                 break
             if not left():

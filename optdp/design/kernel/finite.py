@@ -24,8 +24,7 @@ import numpy as np
 
 from optdp.certificates.kernel import KernelCertificate
 from optdp.design.finite_kernel import plain, plain_program
-from optdp.design.kernel.floor import of_pieces
-from optdp.design.kernel.master import FINE
+from optdp.design.kernel.master import FINE, minima
 from optdp.design.kernel.prior import dips
 from optdp.design.kernel.steps import SHARES
 from optdp.design.kernel.task import Task, between
@@ -211,8 +210,7 @@ class Program:
         y = between(np.unique(np.clip(ends, *self.task.span)), 2)
         y = np.union1d(y, dips(y, self._lack(self._losses(y), nu)[1], everywhere=True))
         more, g = self._lack(self._losses(y), nu)
-        padded = np.concatenate([[np.inf], g, [np.inf]])
-        low = y[(g < 0) & (g <= padded[:-2]) & (g <= padded[2:])]
+        low = y[(g < 0) & minima(g)]
         return max(share, more), np.setdiff1d(low, self.y)
 
     def _lack(self, losses: np.ndarray, nu: np.ndarray) -> tuple[float, np.ndarray]:
@@ -236,11 +234,8 @@ class Program:
         """The floor's, for both sides where windows only just meet."""
         task, on = self.task, np.flatnonzero(floors)
         on = on[np.argsort(self.y[on], kind="stable")]
-        y, masses = self.y[on], floors[on]
-        window = of_pieces(masses, y, y).window(task.growth) / masses.sum()
-        shares = SHARES if self.jumps else (task.cost.share,)
-        eps, domain = task.problem.eps, task.problem.domain
-        return [KernelMechanism.private(eps, masses, y, y, window, domain, "ends", share) for share in shares]  # type: ignore[arg-type]
+        y = self.y[on]
+        return [task.mechanism(y, y, floors[on], share=share) for share in (SHARES if self.jumps else (None,))]
 
 
 def _evaluated(pieces: Branches, unit: float) -> Callable[[np.ndarray], np.ndarray]:

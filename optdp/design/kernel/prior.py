@@ -10,7 +10,6 @@ windows lifts g above 0 between the rows.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise, product
@@ -20,9 +19,9 @@ import numpy as np
 
 from optdp.certificates.kernel import KernelCertificate
 from optdp.design.kernel.floor import GAUSS, Cost, Floor, hat_masses, hats
-from optdp.design.kernel.master import Cuts, sparse, unlimited, usual
+from optdp.design.kernel.master import Cuts, at_least, minima, usual
 from optdp.design.kernel.task import Fold, Task, between, grid
-from optdp.solvers.lp import LinearProgram, LinearSolver, LinearStatus
+from optdp.solvers.lp import LinearProgram, LinearStatus
 
 log = logging.getLogger("optdp")
 
@@ -214,9 +213,14 @@ class PriorProgram:
         return np.concatenate([np.tile(mass, k), atoms])[None], np.ones(1), np.ones(1)
 
     def solve(
-        self, outputs: np.ndarray, before: Dual | None, solver: LinearSolver | None = None,
-        left: Callable[[], float] = unlimited, *, close: float = np.inf, worth: float = 0.0, lacking: bool = False,
-    ) -> Dual | None:  # fmt: skip
+        self,
+        outputs: np.ndarray,
+        before: Dual | None,
+        *,
+        close: float = np.inf,
+        worth: float = 0.0,
+        lacking: bool = False,
+    ) -> Dual | None:
         """The best prior with g >= 0 at `outputs`.
 
         **Arguments:** `before`: one for windows much like these; `close`: priors of at least the value `worth` are to need no
@@ -236,7 +240,7 @@ class PriorProgram:
             np.append(gains * size, [-1 / small] * width) * self.task.scale, np.pad(head * size, ((0, 0), (0, width))),
             low, high, maximise=True, name="optdp-kernel-prior",
         )  # fmt: skip
-        session = (solver or usual(self.task)).session(program)
+        session, left = usual(self.task).session(program), self.task.left
         on = np.zeros(outputs.size, dtype=bool)
         new = np.arange(0, outputs.size, 4)
         if before is not None:
@@ -248,26 +252,20 @@ class PriorProgram:
         rounds = looks = 0
         while True:
             on[new] = True
-            session.add_rows(
-                sparse(np.hstack([table[new] * size, np.ones((new.size, width))])),
-                np.zeros(new.size),
-                np.full(new.size, np.inf),
-            )
+            at_least(session, np.hstack([table[new] * size, np.ones((new.size, width))]), np.zeros(new.size))
             result = session.solve(time_limit=left())
             if result.status is not LinearStatus.OPTIMAL:
                 result = session.solve(time_limit=left(), method="ipm")
             if not result.usable:
                 if lacking or best is not None or not left():
                     return best
-                return self.solve(outputs, before, solver, left, close=close, worth=worth, lacking=True)
+                return self.solve(outputs, before, close=close, worth=worth, lacking=True)
             rounds += 1
             x, lack = np.maximum(result.x[: size.size] * size, 0.0), float(result.x[size.size :].sum())
             if self.task.prior is not None:  # solvers give a point more than its chance, by their tolerance
                 x *= 1 - head.T @ np.maximum(1 - high / np.maximum(head @ x, 1e-300), 0.0)
             g = table @ x + lack
-            padded = np.concatenate([[np.inf, np.inf], g, [np.inf, np.inf]])
-            around = np.min([padded[i : i + g.size] for i in range(5)], axis=0)
-            new = np.flatnonzero((g < -CLOSE) & ~on & (g == around))
+            new = np.flatnonzero((g < -CLOSE) & ~on & minima(g, 2))
             if new.size and rounds < ROUNDS:
                 if not left():
                     return best

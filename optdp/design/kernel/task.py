@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -10,11 +11,13 @@ from itertools import pairwise
 
 import numpy as np
 
-from optdp.design.kernel.floor import Cost
+from optdp.design.kernel.floor import Cost, of_pieces
+from optdp.mechanisms.kernel import KernelMechanism
 from optdp.problem.density import Density
 from optdp.problem.objectives import Average
 from optdp.problem.priors import Prior
 from optdp.problem.problem import Problem
+from optdp.solvers.lp import LinearSolver
 
 #: Cells of the first mesh for gaps of 1e-3, at least and at most: as 1 over the square root of the gap asked for.
 COARSE, LEAST, MOST = 32, 8, 64
@@ -46,12 +49,15 @@ class Task:
     """An interval's problem in shares of its domain.
 
     `outputs`: nodes of the floor; under a density the inputs of losses that jump lie between those where they do. `fine`: whether
-    a narrow gap is asked for, so that programs are large.
+    a narrow gap is asked for, so that programs are large; `solver`, `left`: what solves linear programs, and for how many more
+    seconds.
     """
 
     problem: Problem
     outputs: tuple[float, ...] = ()
     fine: bool = False
+    solver: LinearSolver | None = None
+    left: Callable[[], float] = lambda: math.inf
 
     @cached_property
     def cost(self) -> Cost:
@@ -199,6 +205,19 @@ class Task:
         low, high = self.span
         even = self.cost.slopes[0] == -self.cost.slopes[1] and low == 1 - high
         return even and self.prior is None
+
+    def mechanism(
+        self, lows: np.ndarray, highs: np.ndarray, masses: np.ndarray | None = None, *, window: float | None = None,
+        share: float | None = None,
+    ) -> KernelMechanism:  # fmt: skip
+        """The mechanism with these pieces of a floor (`masses`: alike), its windows what rows lack to mass 1, or this share."""
+        masses = np.ones(lows.size) if masses is None else masses
+        if window is None:
+            window = of_pieces(masses, lows, highs).window(self.growth) / masses.sum()
+        return KernelMechanism.private(
+            self.problem.eps, masses, lows, highs, window, self.problem.domain,  # type: ignore[arg-type]
+            "mean" if self.cost.tilted else "ends", self.cost.share if share is None else share,
+        )  # fmt: skip
 
     @property
     def half(self) -> float:
