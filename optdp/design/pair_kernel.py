@@ -285,15 +285,11 @@ class _Search:
         points = x
         for _ in range(DENSER):
             losses = self.loss.table(points, y[used])
-            numbers = tuple(range(used.size))
-            rows = FiniteMechanism.of_floors(
-                Alphabet(tuple(range(points.size))), numbers, found.floors[used], losses, self.ratio
-            )
-            weights = rows.table.weights
+            alphabet, numbers = Alphabet(tuple(range(points.size))), tuple(range(used.size))
+            weights = FiniteMechanism.of_floors(alphabet, numbers, found.floors[used], losses, self.ratio).table.weights
             sent = weights.any(axis=0)
-            made = MixtureMechanism(
-                domain, tuple(points.tolist()), tuple(y[used[sent]].tolist()), Table(weights[:, sent])
-            )
+            outputs = tuple(y[used[sent]].tolist())
+            made = MixtureMechanism(domain, tuple(points.tolist()), outputs, Table(weights[:, sent]))
             if self.task.atoms is not None:
                 break
             halved = points[:-1] / 2 + points[1:] / 2

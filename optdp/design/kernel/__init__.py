@@ -196,11 +196,8 @@ def accepts(problem: Problem) -> str | None:
         return "privacy must be LDP with eps in (0, 30]"
     if not isinstance(domain, Interval) or not isinstance(problem.family, AllMechanisms):
         return "the domain must be an interval and the family all mechanisms"
-    if (
-        not isinstance(objective, WorstCase | Average)
-        or loss.slopes is None
-        or loss.branches(domain.exact_width, True) is None
-    ):
+    unknown = loss.slopes is None or loss.branches(domain.exact_width, True) is None
+    if unknown or not isinstance(objective, WorstCase | Average):
         return (
             f"loss = {loss.name!r} is not allowed: it must be the worst case or average of a loss of y - x that is known in "
             "polynomial pieces, or of a power of |y - x|"
@@ -296,7 +293,7 @@ class _Search:
         #: What `points.solve` found.
         self.multipliers: tuple[Dual, bool] | None = None
 
-    def _best(self, found: Sequence[KernelMechanism]) -> None:
+    def _best(self, found: Sequence[KernelMechanism | PiecewiseMechanism]) -> None:
         """Keep the best of these and what is there."""
         for made in found:
             value = made.enclose(self.run.problem.objective)[1]
@@ -346,10 +343,8 @@ class _Search:
     def _two(self) -> KernelMechanism:
         """Two outputs that are mirror images: nearly the best for small eps (the squared error: the best up to 1.76)."""
         task, share = self.task, 1 / (2 + self.task.growth)
-        y, x = (
-            np.append(np.linspace(task.span[0], 0.5, 65), max(task.span[0], share)),
-            np.linspace(0.0, 0.5, 17)[:, None],
-        )
+        low, x = task.span[0], np.linspace(0.0, 0.5, 17)[:, None]
+        y = np.append(np.linspace(low, 0.5, 65), max(low, share))
         y = y[np.argmin(((1 - share) * task.cost.of(y - x) + share * task.cost.of(1 - y - x)).max(axis=0))]
         ends = grid(np.array([y, 0.0]))
         ends[1] = 1 - ends[0]
@@ -423,21 +418,15 @@ class _Search:
             if task.jumps:
                 cuts = self._first(y, inputs, found.floor)
         self._keep_piecewise()
-        arguments = (
-            self.run.problem,
-            tuple(y.tolist()),
-            tuple(tuple(v.tolist()) for v in (cuts.x, cuts.a, cuts.b)),
-            rtol / 20,
-        )
-        scale = task.cost.unit
         name = "HiGHS" if task.solver is None else task.solver.name
+        active = tuple(tuple(v.tolist()) for v in (cuts.x, cuts.a, cuts.b))
         return self.run.solution(
             self.mechanism, self.certificate,
             f"{2 * y.size + 1} columns: densities and atoms of the floor at {y.size} outputs, the value",
             f"{cuts.x.size} active cuts: inputs with their favoured outputs", f"{name} (cuts, refined meshes)",
             (min(self.bound, self.value), self.value),  # what is attained is for floats, the bound for real numbers
-            objective=None if found is None else found.value * scale, message=self.message, stopped=self.stopped,
-            build=build_model, arguments=arguments,
+            objective=None if found is None else found.value * task.cost.unit, message=self.message, stopped=self.stopped,
+            build=build_model, arguments=(self.run.problem, tuple(y.tolist()), active, rtol / 20),
         )  # fmt: skip
 
     def _finite(self) -> Solution:
@@ -473,14 +462,10 @@ class _Search:
         """The best piecewise mechanism, where it is better than what was found (within the tolerance nobody asks)."""
         problem = self.run.problem
         area, law = problem.domain, problem.loss
-        if self.gap <= self.run.rtol or self.task.prior is not None or problem.constraints or law.form != "distance":
-            return
-        if law.monotone:
+        asked = self.gap > self.run.rtol and self.task.prior is None and not problem.constraints
+        if asked and law.form == "distance" and law.monotone:
             window = optimal_window(float(problem.eps), law, float(area.exact_reach))  # type: ignore[arg-type]
-            made = PiecewiseMechanism.private(problem.eps, window, area)  # type: ignore[arg-type]
-            value = made.enclose(problem.objective)[1]
-            if value < self.value:
-                self.mechanism, self.value = made, value
+            self._best([PiecewiseMechanism.private(problem.eps, window, area)])  # type: ignore[arg-type]
 
     def _first(self, y: np.ndarray, inputs: np.ndarray, floor: Floor | None = None) -> Cuts:
         """Windows as wide as the best piecewise mechanism's, or (unbiased, small eps) as its outputs are far; or the floor's."""

@@ -110,9 +110,8 @@ class _Point:
         layers = [self._ends(t, nodes) for t in rows]
         bends = np.unique(np.clip(np.concatenate([marks, nodes, *(end for ends in layers for end in ends)]), low, high))
         bends = bends[np.append(True, np.diff(bends) > 1e-9)]
-        self.outputs = np.unique(
-            np.concatenate([bends, *(bends[:-1] + np.diff(bends) * f for f in (0.17, 0.33, 0.5, 0.67, 0.83))])
-        )
+        inner = (bends[:-1] + np.diff(bends) * f for f in (0.17, 0.33, 0.5, 0.67, 0.83))
+        self.outputs = np.unique(np.concatenate([bends, *inner]))
         self.program = program = PriorProgram(task, nodes, layers, Cuts())
         self.g = program.table(self.outputs) @ self.columns
         # Programs leave g as low as it can be wherever nobody looks: between these outputs, too.
@@ -192,9 +191,8 @@ class _Point:
 
     def mixed(self, change: float) -> tuple[np.ndarray, Mixture | None] | None:
         """The reaches of the mean thresholds of the best shares; and these, where the loss jumps."""
-        options = np.array(
-            [np.maximum(self.reaches + f * change, 0.0) for f in sorted((0.0, *SHARES, *(-f for f in SHARES)))]
-        )
+        changes = np.array(sorted((0.0, *SHARES, *(-f for f in SHARES)))) * change
+        options = np.maximum(self.reaches + changes[:, None], 0.0)
         for t in self.jumps:
             options = np.where((options >= t * BELOW) & (options < t * (1 + BEYOND)), t * BELOW, options)
         nodes, options = self._crossed(self._with_jumps(options))

@@ -191,10 +191,8 @@ class Program:
             middle = (low + high) / 2
             under = self.of(cost.slopes[1] * middle) <= nu
             low, high = np.where(under, middle, low), np.where(under, high, middle)
-        low, high = (
-            low * (1 - 2.0**-50),
-            high * (1 + 2.0**-50),
-        )  # floats err, and proofs take the lesser threshold at a jump
+        # Floats err, and proofs take the lesser threshold at a jump.
+        low, high = low * (1 - 2.0**-50), high * (1 + 2.0**-50)
         least, most = (self.of(cost.slopes[1] * t) for t in (low, high))
         share = np.clip((nu - least) / np.maximum(most - least, 1e-300), 0.0, 1.0) * (most - least > NEAR)
         return np.array([low, high]), np.array([1 - share, share])

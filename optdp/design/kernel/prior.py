@@ -305,10 +305,7 @@ class PriorProgram:
         if not count:
             return self
         weights = np.array(dual.densities[:count]) + 1e-300
-        low, high = (
-            sum(w * layer[k] for w, layer in zip(weights, self.layers, strict=False)) / weights.sum(axis=0)
-            for k in (0, 1)
-        )
+        low, high = (weights[:, None] * self.layers[:count]).sum(axis=0) / weights.sum(axis=0)
         layers = _layers(self.task, self.mesh, low, high, (1.0,)) + self.layers[count:]
         return PriorProgram(self.task, self.mesh, layers, self.atoms.take(np.flatnonzero(dual.weights)))
 
