@@ -493,18 +493,16 @@ class _Search:
             far = (y[-1] - y[0]) * np.geomspace(1e-3, 4.0, 16)
             far = np.concatenate([y[0] - far, [] if task.symmetric else y[-1] + far])
             far = far if task.limits is None else np.clip(far, *task.limits)
-        if task.places.size and task.cost.tilted:  # what is found does not depend on the meshes
+        if task.places.size:  # what is found does not depend on the meshes
             start = Cuts(task.places, *floor.ends(task.places, task.cost, task.growth))
             self.multipliers = self.multipliers or points.solve(task, start, np.union1d(y, far), self.run.rtol)
             best, enough = self.multipliers
             if enough:
                 return best
-        if task.places.size:  # atoms there, with the floor's windows, others near them, none, and the cuts'
-            assert task.prior is not None
-            x = task.prior[0]
-            layers, atoms = layers_of(floor, x, task)
-            for ends in (*layers, (x, x)):
-                atoms = atoms + Cuts(x, *ends)
+            # Atoms there, with the floor's windows, others near them, none, and the cuts'.
+            layers, atoms = layers_of(floor, task.places, task)
+            for ends in (*layers, (task.places, task.places)):
+                atoms = atoms + Cuts(task.places, *ends)
             layers, atoms = [], atoms + found.cuts
         else:
             layers, atoms = layers_of(floor, inputs, task)

@@ -10,6 +10,7 @@ windows lifts g above 0 between the rows.
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise, product
@@ -100,7 +101,7 @@ class PriorProgram:
                 value = np.where(k == 0, 1.0, np.where(k == 1, a + b, a * b))
             else:
                 value = -cost.nu(t, a, b)
-            return (value * task.density(t) if task.has_density else value) + 0.0 * k
+            return value * task.density(t) + 0.0 * k
 
         return tuple(hats(np.zeros(3 if cost.square and not nu else 1), x, integrand, ()))
 
@@ -111,7 +112,7 @@ class PriorProgram:
         def excess(k: Any, t: np.ndarray) -> np.ndarray:
             a, b = np.interp(t, x, low), np.interp(t, x, high)
             value = self._size(t, a, b) if nu else cost.excess(t, outputs[k], a, b)
-            return value * task.density(t) if task.has_density else value
+            return value * task.density(t)
 
         start = np.interp(outputs, high, x, left=x[0], right=x[-1])
         end = np.interp(outputs, low, x, left=x[0], right=x[-1])
@@ -129,8 +130,7 @@ class PriorProgram:
         if not cost.square and not nu:
 
             def loss(k: Any, t: np.ndarray) -> np.ndarray:
-                value = cost.of(outputs[k] - t)
-                return value * task.density(t) if task.has_density else value
+                return cost.of(outputs[k] - t) * task.density(t)
 
             far = hats(outputs, x, loss, self.knots)
         for low, high in self.layers:
@@ -141,11 +141,7 @@ class PriorProgram:
                 whole = far + terms[0]
             start, end, excess, knots = self._near(outputs, low, high, nu)
             parts.append(self.fold.rows(whole + task.growth * hats(outputs, x, excess, knots, start, end)))
-        c = self.atoms
-        parts.append(self._atom_rows(outputs, c.x, c.a, c.b, nu))
-        if task.symmetric:
-            parts[-1] = parts[-1] + self._atom_rows(outputs, 1 - c.x, 1 - c.b, 1 - c.a, nu)
-        return np.hstack(parts)
+        return np.hstack([*parts, sum(self._atom_rows(outputs, self.atoms, nu))])
 
     def values(self, outputs: np.ndarray, columns: np.ndarray) -> np.ndarray:
         """g at the outputs."""
@@ -154,10 +150,7 @@ class PriorProgram:
             return np.asarray(self.table(outputs) @ columns)
         weights = columns[n * len(self.layers) :]
         on = np.flatnonzero(weights)
-        c = self.atoms.take(on)
-        out = self._atom_rows(outputs, c.x, c.a, c.b, False) @ weights[on]
-        if task.symmetric:
-            out += self._atom_rows(outputs, 1 - c.x, 1 - c.b, 1 - c.a, False) @ weights[on]
+        out: Any = sum(rows @ weights[on] for rows in self._atom_rows(outputs, self.atoms.take(on)))
         for i, (low, high) in enumerate(self.layers):
             prior = Floor.of_hats(mesh, self.fold.full(columns[i * n : (i + 1) * n]), np.zeros(mesh.size))
             if not prior.total:
@@ -176,11 +169,14 @@ class PriorProgram:
         size = np.minimum(((b - a) / 2) ** 2, 1.0) if self.task.cost.square else self.task.cost.nu(x, a, b)
         return np.where(np.isinf(b - a), 0.0, size + 0 * x)  # rays stay as they are
 
-    def _atom_rows(self, outputs: np.ndarray, x: np.ndarray, a: np.ndarray, b: np.ndarray, nu: bool) -> np.ndarray:
-        r = _excess(self.task.cost, x[None], outputs[:, None], a[None], b[None])
-        if nu:
-            return np.asarray(self._size(x, a, b)[None] * np.where(r < 0, 1 + self.task.growth, 1.0))
-        return np.asarray(r + self.task.growth * np.minimum(r, 0.0))
+    def _atom_rows(self, outputs: np.ndarray, atoms: Cuts, nu: bool = False) -> Iterator[np.ndarray]:
+        """The atoms' coefficients, and those of their mirror images."""
+        for c in (atoms, Cuts(1 - atoms.x, 1 - atoms.b, 1 - atoms.a))[: 1 + self.task.symmetric]:
+            r = _excess(self.task.cost, c.x, outputs[:, None], c.a, c.b)
+            if nu:
+                yield self._size(c.x, c.a, c.b) * np.where(r < 0, 1 + self.task.growth, 1.0)
+            else:
+                yield r + self.task.growth * np.minimum(r, 0.0)
 
     def gains(self, *, shrinking: bool = False) -> np.ndarray:
         """int nu of each column; `shrinking`: what it loses for each share by which its thresholds fall."""
@@ -190,7 +186,7 @@ class PriorProgram:
             out = np.zeros(x.size)
             for g, w in GAUSS:
                 t, a, b = (v[:-1] * (1 - g) + v[1:] * g for v in (x, low, high))
-                value = threshold(t, a, b) * steps * w * (task.density(t) if task.has_density else 1.0)
+                value = threshold(t, a, b) * steps * w * task.density(t)
                 out[:-1] += value * (1 - g)
                 out[1:] += value * g
             parts.append(self.fold.rows(out[None])[0])

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 
@@ -184,12 +185,10 @@ class Task:
         """Whether it is of a loss that is not in steps, and means are free: its proofs are thresholds alone."""
         return self.has_density and not self.in_steps and not self.cost.tilted
 
-    def density(self, x: np.ndarray) -> np.ndarray:
-        """The prior's density per share of the domain."""
-        prior, domain = self.problem.objective.prior, self.problem.domain
-        if isinstance(prior, Density):
-            return np.asarray(float(domain.width) * prior(domain.lower + domain.width * np.asarray(x)))
-        return np.ones(np.shape(x))
+    def density(self, x: np.ndarray) -> Any:
+        """The prior's density per share of the domain, or 1 for other objectives."""
+        prior, domain = getattr(self.problem.objective, "prior", None), self.problem.domain
+        return float(domain.width) * prior(domain.lower + domain.width * x) if isinstance(prior, Density) else 1.0
 
     def mass(self, low: float, high: float) -> float:
         """The prior's mass between two shares."""
