@@ -301,12 +301,12 @@ class _Search:
 
     def certificate(self, x: np.ndarray, some: np.ndarray, found: Floors) -> PairCertificate:
         """The program's multipliers; thresholds in the units of the loss."""
-        if self.task.dense or self.task.atoms is not None:
-            thresholds = np.maximum(found.masses / found.weights, 0.0)
-            return PairCertificate(tuple(x[some].tolist()), (), tuple(thresholds.tolist()), 256 * self.task.dense)
-        kept = np.flatnonzero(found.weights > 1e-12 * found.weights.max())
-        thresholds = np.maximum(found.masses[kept] / found.weights[kept], 0.0)
-        return PairCertificate(tuple(x[kept].tolist()), tuple(found.weights[kept].tolist()), tuple(thresholds.tolist()))
+        known = self.task.dense or self.task.atoms is not None
+        kept = np.flatnonzero(found.weights > (0.0 if known else 1e-12 * found.weights.max()))
+        weights = found.weights[kept]
+        inputs, thresholds = x[some][kept], np.maximum(found.masses[kept] / weights, 0.0)
+        told = () if known else tuple(weights.tolist())
+        return PairCertificate(tuple(inputs.tolist()), told, tuple(thresholds.tolist()), 256 * self.task.dense)
 
 
 def _middles(points: np.ndarray, excess: np.ndarray, most: float) -> np.ndarray:

@@ -606,8 +606,9 @@ class _Search:
             pieces = _mirrored(*floor.pieces(counts), task)
             if best is not None and pieces[0].size > (FEW if self.stopped or not self.run.left() else PIECES):
                 break
-            x, a, b, losses = self._float_losses(of_pieces(*pieces))
-            value = float(losses.max() if task.prior is None else losses @ task.prior[1])
+            whole = of_pieces(*pieces)
+            x, a, b, losses = task.losses(whole, 4, 2**20 / whole.y.size)
+            value = task.overall(losses)
             idle = 0 if best is None or value < best[0] - LITTLE * (best[0] - goal) else idle + 1
             if best is None or value < best[0]:
                 best = value, pieces
@@ -671,15 +672,6 @@ class _Search:
         masses = np.insert((1 - share) * masses, at, share * least)
         return masses, np.insert(lows, at, [low[k], high[k]]), np.insert(highs, at, [low[k], high[k]])
 
-    def _float_losses(self, floor: Floor) -> tuple[np.ndarray, ...]:
-        """Inputs with the ends of their windows and their losses, in floats."""
-        task, cost, growth = self.task, self.task.cost, self.task.growth
-        if task.prior is None:
-            return floor.worst(cost, growth, 4, task.half, 2**20 / floor.y.size)
-        x = task.prior[0]
-        a, b = floor.ends(x, cost, growth)
-        return x, a, b, floor.values(x, a, b, cost, growth, 2**20 / floor.y.size)
-
     def _refined(
         self, found: Master, dual: Dual | None, y: np.ndarray, inputs: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
@@ -741,15 +733,12 @@ def _mirrored(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Pieces on the grid of `task.grid`, exactly symmetric if the problem is."""
     lows, highs = grid(lows), grid(highs)
-    if not task.symmetric:
-        return masses, lows, highs
-    count = masses.size // 2
-    middle = slice(count, masses.size - count)
-    low, high = 1 - highs[:count][::-1], 1 - lows[:count][::-1]
-    return (
-        np.concatenate([masses[:count], masses[middle], masses[:count][::-1]]),
-        np.concatenate([lows[:count], lows[middle], low]), np.concatenate([highs[:count], highs[middle], high]),
-    )  # fmt: skip
+    if task.symmetric:
+        count = masses.size // 2
+        last = slice(masses.size - count, None)
+        masses[last] = masses[:count][::-1]
+        lows[last], highs[last] = 1 - highs[:count][::-1], 1 - lows[:count][::-1]
+    return masses, lows, highs
 
 
 def _spread(target: np.ndarray, mesh: np.ndarray, points: np.ndarray, amounts: np.ndarray) -> None:

@@ -21,7 +21,7 @@ import numpy as np
 from optdp.certificates.kernel import LAYERS
 from optdp.design.kernel.floor import Floor
 from optdp.design.kernel.master import Cuts, at_least, minima
-from optdp.design.kernel.prior import STILL, Dual, PriorProgram, dips
+from optdp.design.kernel.prior import STILL, Dual, PriorProgram, dips, steady
 from optdp.design.kernel.task import Task
 from optdp.solvers.lp import Highs, LinearProgram, LinearStatus
 
@@ -60,15 +60,15 @@ def solve(
         starts = [(floor.ends(mesh, task.cost, task.growth)[1] - mesh) / b]
     starts += [] if start is None else [start]
 
-    def pure(reaches: np.ndarray) -> _Point:
-        return _Point(task, mesh, _steady(mesh, reaches, a, b), marks)
+    def at(reaches: np.ndarray, mixture: Mixture | None = None) -> _Point:
+        return _Point(task, mesh, reaches, marks, mixture)
 
     def point(reaches: np.ndarray) -> _Point:
-        made = pure(reaches)
+        made = at(reaches)
         for k in range(LIFTS):
             if made.lack <= rtol / 50:
                 break
-            made = max(made, pure(made.lifted(newton=k % 2 == 0)), key=lambda p: p.value)
+            made = max(made, at(made.lifted(newton=k % 2 == 0)), key=lambda p: p.value)
         return made
 
     best = max((point(t) for t in starts), key=lambda p: p.value)
@@ -78,7 +78,7 @@ def solve(
         if found is None:
             break
         reaches, mixture = found
-        new = point(reaches) if mixture is None else _Point(task, mesh, _steady(mesh, reaches, a, b), marks, mixture)
+        new = point(reaches) if mixture is None else at(reaches, mixture)
         moved = float(np.quantile(np.abs(new.reaches - best.reaches), 0.9))
         small = new.value - best.value <= rtol / 20 * abs(best.value)
         if new.value > best.value:
@@ -86,7 +86,7 @@ def solve(
         if (small and change < 1e-2 * RANGE * task.width) or best.value >= goal:
             break
         change *= 0.5 if moved > SHARES[1] * change and not small else SHARES[1]
-    best = max(best, pure(best.lowered(best.lack)), key=lambda p: p.dual().worth)
+    best = max(best, at(best.lowered(best.lack)), key=lambda p: p.dual().worth)
     return best.dual(), best.reaches
 
 
@@ -100,7 +100,9 @@ class _Point:
     def __init__(
         self, task: Task, mesh: np.ndarray, reaches: np.ndarray, marks: np.ndarray, mixture: Mixture | None = None
     ) -> None:
-        self.task, self.mesh, self.reaches = task, mesh, reaches
+        # Ends of windows increase by more than proofs lose all digits with.
+        self.reaches = reaches = steady(mesh, reaches, mesh, task.cost.slopes, slack=STILL)
+        self.task, self.mesh = task, mesh
         nodes, rows, shares = mixture or (*self._crossed(reaches[None]), None)
         low, high = task.span
         #: Shares of the prior, for each layer.
@@ -238,12 +240,3 @@ class _Point:
                 return None
         shares = np.maximum(result.x[:-1].reshape(count, n), 0.0)
         return np.asarray(shares / shares.sum(axis=0))
-
-
-def _steady(mesh: np.ndarray, reaches: np.ndarray, a: float, b: float) -> np.ndarray:
-    """The reaches, changed so that ends of windows increase by more than proofs lose all digits with."""
-    out = np.maximum(reaches, 0.0)
-    for i in range(1, mesh.size):
-        step = (mesh[i] - mesh[i - 1]) * (1 - STILL)
-        out[i] = min(max(out[i], out[i - 1] - step / b), out[i - 1] - step / a)
-    return np.maximum(out, 0.0)

@@ -50,8 +50,6 @@ TOWARDS = (1.0, 0.3)
 NEAR = 2.0**-40
 #: At most so many jumps of inputs are looked at, the largest.
 JUMPS = 8192
-#: Halvings in which windows are found.
-HALVINGS = 60
 #: Shares by which thresholds fall until the proof holds: floats err, and powers are proven from pieces below them.
 LESS = (1e-12, 1e-9, 1e-6, 1e-5, 1e-4, 1e-3)
 
@@ -186,11 +184,7 @@ class Program:
     def _windows(self, nu: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Reaches whose thresholds are just below and above these; (n, 2) arrays of reaches and shares."""
         cost = self.task.cost
-        low, high = np.zeros(nu.size), np.full(nu.size, 1 / min(-cost.slopes[0], cost.slopes[1]))
-        for _ in range(HALVINGS):
-            middle = (low + high) / 2
-            under = self.of(cost.slopes[1] * middle) <= nu
-            low, high = np.where(under, middle, low), np.where(under, high, middle)
+        low, high = cost.reaches(nu, self.of)
         # Floats err, and proofs take the lesser threshold at a jump.
         low, high = low * (1 - 2.0**-50), high * (1 + 2.0**-50)
         least, most = (self.of(cost.slopes[1] * t) for t in (low, high))

@@ -20,6 +20,8 @@ from optdp.problem.problem import Problem
 KNOTS = 8
 #: Of fitted pieces: bends closer to 0 than STEEP are one at 0, and integrals are not cut closer to it than FINEST.
 STEEP, FINEST = 1e-3, 1e-5
+#: Halvings in which the reach of a threshold is found.
+HALVINGS = 60
 #: Steps in which windows are placed, at most; the share of their mass that they may lack.
 ROOTS, LACK = 60, 1e-7
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(4)
@@ -104,6 +106,17 @@ class Cost:
     def nu(self, x: np.ndarray, a: np.ndarray, b: np.ndarray) -> np.ndarray:
         """The threshold of an input x whose favoured outputs lie between a and b."""
         return np.asarray((x - a) * (b - x) if self.square else self.of(b - x))
+
+    def reaches(
+        self, nu: np.ndarray, of: Callable[[np.ndarray], np.ndarray] | None = None
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Reaches whose thresholds are just below and above these; `of`: for another form of the loss."""
+        low, high = np.zeros(nu.shape), np.full(nu.shape, 1 / min(-self.slopes[0], self.slopes[1]))
+        for _ in range(HALVINGS):
+            middle = (low + high) / 2
+            under = (of or self.of)(self.slopes[1] * middle) <= nu
+            low, high = np.where(under, middle, low), np.where(under, high, middle)
+        return low, high
 
     def excess(self, x: np.ndarray, y: np.ndarray, a: np.ndarray, b: np.ndarray) -> np.ndarray:
         """r(x, y): negative between a and b."""

@@ -165,12 +165,7 @@ def solve(task: Task, y: np.ndarray, cuts: Cuts, rtol: float) -> Master:
         value = result.objective / scale
         density, atoms = fold.full(result.value("density")) / thin, fold.full(result.value("atom")) / thin
         floor = Floor.of_hats(y, density, atoms)
-        if prior is None:
-            x, a, b, losses = floor.worst(task.cost, growth, inner, task.half)
-        else:
-            x = prior[0]
-            a, b = floor.ends(x, task.cost, growth)
-            losses = floor.values(x, a, b, task.cost, growth)
+        x, a, b, losses = task.losses(floor, inner)
         if task.cost.tilted:
             means = floor.lowest_mean(growth), floor.lowest_mean(growth, highest=True)
             if means[0] > 0:
@@ -181,7 +176,7 @@ def solve(task: Task, y: np.ndarray, cuts: Cuts, rtol: float) -> Master:
         else:
             means, reached = (0.0, 1.0), np.ones(x.size, dtype=bool)
         losses = np.where(reached, losses, np.inf)
-        attained = float(losses.max() if prior is None else losses @ prior[1])
+        attained = task.overall(losses)
         if means[0] > room or means[1] < 1 - room:  # inputs without weight count, too
             attained = np.inf
         if best is None or attained < best[0]:

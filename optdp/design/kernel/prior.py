@@ -392,7 +392,7 @@ def _layers(
 ) -> list[tuple[np.ndarray, np.ndarray]]:
     """Windows with these shares of the given ones' widths."""
     middle, slopes = (grid((low + high) / 2), (-1.0, 1.0)) if task.cost.tilted else (mesh, task.cost.slopes)
-    reaches = [_steady(mesh, f * (high - middle) / slopes[1], middle, slopes) for f in shares]
+    reaches = [steady(mesh, f * (high - middle) / slopes[1], middle, slopes, even=task.symmetric) for f in shares]
     return [(middle + slopes[0] * t, middle + slopes[1] * t) for t in reaches]
 
 
@@ -417,10 +417,10 @@ def certificate(dual: Dual, shrink: float) -> KernelCertificate:
             reach = _shrunk((high - low) / 2, shrink)
             unit = 2.0 ** (np.ceil(np.log2(max(float(np.abs([centre, reach]).max()), 1.0))) - 52)  # sums are exact
             centre, reach = (np.round(v / unit) * unit for v in (centre, reach))
-            reaches.append(_steady(mesh, reach, centre, (-1.0, 1.0), slack=0.0, still=STILL))
+            reaches.append(steady(mesh, reach, centre, (-1.0, 1.0), even=task.symmetric, slack=0.0, still=STILL))
             centres.append(tuple(centre.tolist()))
         else:
-            reaches.append(_steady(mesh, (high - mesh) / slope * (1 - shrink), mesh, cost.slopes))
+            reaches.append(steady(mesh, (high - mesh) / slope * (1 - shrink), mesh, cost.slopes, even=task.symmetric))
     far, rays = np.isinf(atoms.b - atoms.a), []
     for sign, bends in ((-1.0, atoms.b), (1.0, atoms.a)):  # the sum of those at one end is one that is no worse
         slopes = weights * (far & np.isfinite(bends))
@@ -464,10 +464,7 @@ def two_atoms(task: Task) -> KernelCertificate:
         y = np.linspace(0.0, 1.0, 513)
         near, far = np.sort([cost.of(y), cost.of(y - 1)], axis=0)
         level = float(np.min(((1 + task.growth) * near + far) / (2 + task.growth))) * safe
-        low, high = 0.0, 1.0 / min(-cost.slopes[0], cost.slopes[1])
-        for _ in range(80):
-            t = (low + high) / 2
-            low, high = (t, high) if float(cost.of(np.array(cost.slopes[1] * t))) <= level else (low, t)
+        low = float(cost.reaches(np.array(level))[0])
         return KernelCertificate(points=(0.0, 1.0), weights=(0.5, 0.5), point_reaches=(low * safe,) * 2)
     # Favoured outputs between 1/2 + s/f and 1/2 + s f, for f + 1/f = 2 coth(eps/2), and their mirror image: g has a double root.
     half = max((1 + 2 / task.growth) * safe, 1.0)
@@ -482,17 +479,16 @@ def two_atoms(task: Task) -> KernelCertificate:
     )  # fmt: skip
 
 
-def _steady(
-    mesh: np.ndarray, reach: np.ndarray, middle: np.ndarray, slopes: tuple[float, float], *, slack: float = 2.0**-40,
-    still: float = 0.0,
+def steady(
+    mesh: np.ndarray, reach: np.ndarray, middle: np.ndarray, slopes: tuple[float, float], *, even: bool = False,
+    slack: float = 2.0**-40, still: float = 0.0,
 ) -> np.ndarray:  # fmt: skip
     """The reaches, changed by roundings where the ends of windows would decrease in exact arithmetic.
 
-    **Arguments:** `slack`: by which share of the middle's step both ends move at least; one that moves by less than the share
-    `still` moves by no more than that.
+    **Arguments:** `even`: whether x -> 1 - x leaves all as it is; `slack`: by which share of the middle's step both ends move at
+    least; one that moves by less than the share `still` moves by no more than that.
     """
     out, count = np.maximum(reach, 0.0), mesh.size
-    even = bool((mesh + mesh[::-1] == 1).all()) and slopes[0] == -slopes[1] and np.allclose(middle + middle[::-1], 1)
     for i in range(1, (count + 1) // 2 if even else count):
         # middle + slope * reach must not decrease, for both slopes.
         step = (middle[i] - middle[i - 1]) * (1 - slack)

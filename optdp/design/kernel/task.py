@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from optdp.design.kernel.floor import Cost, of_pieces
+from optdp.design.kernel.floor import Cost, Floor, of_pieces
 from optdp.mechanisms.kernel import KernelMechanism
 from optdp.problem.density import Density
 from optdp.problem.objectives import Average
@@ -218,6 +218,18 @@ class Task:
             "mean" if self.cost.tilted else "ends", self.cost.share if share is None else share,
         )  # fmt: skip
 
+    def losses(self, floor: Floor, inner: int, most: float = np.inf) -> tuple[np.ndarray, ...]:
+        """Inputs that matter with the ends of their windows and their losses (see `Floor.worst`)."""
+        if self.prior is None:
+            return floor.worst(self.cost, self.growth, inner, self.half, most)
+        x = self.prior[0]
+        a, b = floor.ends(x, self.cost, self.growth)
+        return x, a, b, floor.values(x, a, b, self.cost, self.growth, most)
+
+    def overall(self, losses: np.ndarray) -> float:
+        """The largest or the average loss of these inputs."""
+        return float(losses.max() if self.prior is None else losses @ self.prior[1])
+
     @property
     def half(self) -> float:
         """The largest input that must be looked at."""
@@ -300,10 +312,9 @@ class Fold:
         """Coefficients of the unknowns, from those of all entries."""
         if not self.symmetric:
             return table
-        out = table[:, : self.count].copy()
-        other = table[:, ::-1][:, : self.count]
-        middle = np.arange(self.count) == self.size - 1 - np.arange(self.count)
-        return np.asarray(out + np.where(middle, 0.0, other))
+        other = table[:, ::-1][:, : self.count].copy()
+        other[:, self.size // 2 :] = 0.0  # the middle is its own image
+        return np.asarray(table[:, : self.count] + other)
 
     def full(self, half: np.ndarray) -> np.ndarray:
         """All entries, from the unknowns."""
