@@ -644,7 +644,9 @@ class KernelMechanism(CellWindow):
             x, rise = (fmpq(0), fmpq(b - a)) if curved else (x0, (b - a) / (x1 - x0))
             left, right = limits(a, rise, x)
             if curved:
-                v = self._mean_curve(x0, a)
+                (qa, qb), (ra, rb) = ends
+                scale = self._growth * fmpq(b - a, CELLS)
+                v = arb_poly([arb(x0), arb(scale * (ra - qa)), arb(scale * (rb - qb - ra + qa) / 2)])
                 loss = over.whole()(v) * mass + over.between(left, right, fmpq(1, 2), v) * growth
                 if (p, q) != (x0, x1):  # the part of it within [0, top]
                     start = _place(x0, x1, v, p)
@@ -664,12 +666,6 @@ class KernelMechanism(CellWindow):
                 over.seek(y0)
                 v = sweep.line(y0, y1)
                 yield y0, y1, v, (over.whole() * mass + over.between(left, right, (y0 + y1) / 2) * growth)(v)
-
-    def _mean_curve(self, x0: fmpq, a: int) -> arb_poly:
-        """The mean of the output while the window's start goes on from a to the next mark, a quadratic polynomial in s."""
-        _, b, qa, qb, ra, rb = self._windows[bisect_left(self._windows, a, key=lambda window: window[0])]
-        scale = self._growth * fmpq(b - a, CELLS)
-        return arb_poly([arb(x0), arb(scale * (ra - qa)), arb(scale * (rb - qb - ra + qa) / 2)])
 
     def enclose(self, objective: Objective) -> tuple[float, float]:
         """(low, high) proven to contain the worst-case expected loss over all inputs, or the average one under a prior.

@@ -50,7 +50,7 @@ def design(run: Run) -> Solution:
     found = build_model(problem).solve(run.solver, time_limit=run.time_limit).checked()
     floor = np.maximum(found.value("floor"), 0.0)
     use = floor > 1e-12 * floor.sum()
-    (a, b), lows = cost.slopes, y[use]
+    lows = y[use]
     if cost.tilted:  # so that every mean is reached after rounding
         lows = 0.5 + (lows - 0.5) * (1 + 2.0**-20)
     mechanism = task.mechanism(lows, lows, floor[use])
@@ -68,9 +68,7 @@ def design(run: Run) -> Solution:
         centre = inputs + tilt / (2 * weights)
         reach = np.sqrt(np.maximum((masses + tilt * inputs) / weights + (tilt / (2 * weights)) ** 2, 0.0))
     else:
-        centre, level = np.empty(0), masses / np.maximum(weights, 1e-300)
-        t = np.linspace(0.0, 1.0 / min(-a, b), 4097)
-        reach = np.interp(level, np.maximum.accumulate(cost.of(b * t)), t)
+        centre, reach = np.empty(0), cost.reaches(masses / np.maximum(weights, 1e-300))[0]
     keep = weights > 0
     certificate = KernelCertificate(
         points=tuple(inputs[keep].tolist()), weights=tuple(weights[keep].tolist()), point_reaches=tuple(reach[keep].tolist()),

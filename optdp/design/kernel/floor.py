@@ -151,7 +151,11 @@ def _segments(points: np.ndarray, mesh: np.ndarray, low: np.ndarray, high: np.nd
     count = np.where(high > low, np.maximum(last - first + 1, 0), 0)
     k = np.repeat(np.arange(points.size), count)
     cell = np.arange(count.sum()) - np.repeat(np.cumsum(count) - count, count) + first[k]
-    start, end = np.maximum(mesh[cell], low[k]), np.minimum(mesh[cell + 1], high[k])
+    return _cut(points, knots, k, cell, np.maximum(mesh[cell], low[k]), np.minimum(mesh[cell + 1], high[k]))
+
+
+def _cut(points: np.ndarray, knots: tuple[float, ...], k: np.ndarray, cell: np.ndarray, start: Any, end: Any) -> Any:
+    """Parts of cells, cut where points[k] + knot lies inside."""
     for knot in knots:
         at = points[k] + knot
         inside = (at > start) & (at < end)
@@ -171,13 +175,7 @@ def _kinked(points: np.ndarray, mesh: np.ndarray, knots: tuple[float, ...]) -> A
     pairs = np.unique(np.column_stack([k, cell[k, place]]), axis=0)
     k, cell = pairs[:, 0], pairs[:, 1]
     whole = k, cell, mesh[cell], mesh[cell + 1]
-    start, end, owner, home = mesh[cell], mesh[cell + 1], k, cell
-    for knot in knots:
-        spot = points[owner] + knot
-        cut = (spot > start) & (spot < end)
-        owner, home = np.append(owner, owner[cut]), np.append(home, home[cut])
-        start, end = np.append(start, spot[cut]), np.append(np.where(cut, spot, end), end[cut])
-    return whole, (owner, home, start, end)
+    return whole, _cut(points, knots, *whole)
 
 
 def hats(
