@@ -286,7 +286,7 @@ class _Search:
                 self.settled |= whole
                 if self.gap <= run.rtol:
                     break
-        self.stopped = False
+        self.stopped, self.close = False, CLOSER if task.fine else CLOSE
         self.reaches: tuple[np.ndarray, np.ndarray] | None = None
         #: The prior that promises most.
         self.proof: Dual | None = None
@@ -299,11 +299,6 @@ class _Search:
             value = made.enclose(self.run.problem.objective)[1]
             if value < self.value:
                 self.mechanism, self.value = made, value
-
-    @property
-    def close(self) -> float:
-        """Which share of the tolerance the meshes' gap may take."""
-        return CLOSER if self.run.rtol < NARROW else CLOSE
 
     @property
     def gap(self) -> float:

@@ -58,12 +58,10 @@ class Cuts:
 
 @dataclass(frozen=True)
 class Master:
-    """What the program found: its value, the best floor with the losses of inputs, and its active cuts."""
+    """What the program found: its value, the best floor with its own, and the active cuts."""
 
     value: float
     floor: Floor
-    inputs: np.ndarray
-    losses: np.ndarray
     attained: float
     cuts: Cuts
     program: LinearProgram
@@ -95,7 +93,8 @@ def usual(task: Task) -> LinearSolver:
 
 def solve(task: Task, y: np.ndarray, cuts: Cuts, rtol: float) -> Master:
     """The best floor on the mesh `y`, to the relative tolerance `rtol` between the program's value and the floor's own."""
-    fold, scale, thin, growth, prior = Fold(y.size, task.symmetric), task.scale, task.thin, task.growth, task.prior
+    fold, scale, growth, prior = Fold(y.size, task.symmetric), task.scale, task.growth, task.prior
+    thin = max(scale, 1.0)  # about 1/m(all): floors are in units of its inverse
     n, values = fold.count, 1 if prior is None else int(task.groups[-1]) + 1
     whole = np.concatenate([np.zeros(values), fold.rows(hat_masses(y)[None])[0], fold.rows(np.ones((1, y.size)))[0]])
     price = np.ones(1) if prior is None else np.bincount(task.groups, prior[1])
@@ -152,7 +151,7 @@ def solve(task: Task, y: np.ndarray, cuts: Cuts, rtol: float) -> Master:
         reach(y[y < 0.5], False)
         if not task.symmetric:
             reach(y[y > 0.5], True)
-    best: tuple[float, Floor, np.ndarray, np.ndarray] | None = None
+    best: tuple[float, Floor] | None = None
     count, inner = 0, INNER[0]
     # A mean that is missed by so little is reached by outputs farther apart.
     room = 0.0 if prior is None or task.problem.outputs is not None else rtol / 8
@@ -180,7 +179,7 @@ def solve(task: Task, y: np.ndarray, cuts: Cuts, rtol: float) -> Master:
         if means[0] > room or means[1] < 1 - room:  # inputs without weight count, too
             attained = np.inf
         if best is None or attained < best[0]:
-            best = attained, floor, x, losses
+            best = attained, floor
         if np.isfinite(best[0]) and best[0] - value <= (rtol if inner == INNER[0] else ROOM * rtol) * best[0]:
             if prior is not None or inner == INNER[1] or rtol > ROUGH:
                 break
@@ -202,7 +201,7 @@ def solve(task: Task, y: np.ndarray, cuts: Cuts, rtol: float) -> Master:
     assert best is not None
     tight = np.abs(result.row_dual)[np.concatenate(kinds)[: result.row_dual.size]] > 1e-12
     active = cuts.take(np.flatnonzero(np.append(tight, np.zeros(cuts.x.size, dtype=bool))[np.concatenate(owners)]))
-    return Master(value, best[1], best[2], best[3], best[0], active, session.program, count)
+    return Master(value, best[1], best[0], active, session.program, count)
 
 
 def _peaks(losses: np.ndarray, value: float, top: float, rtol: float) -> np.ndarray:

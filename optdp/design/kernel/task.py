@@ -82,25 +82,20 @@ class Task:
     def width(self) -> float:
         """The window of the best piecewise mechanism: the scale of everything here, at most 1/2."""
         w = np.geomspace(1e-8, 1.0, 400)
-        t = np.linspace(0.0, 1.0, 65)[1:]
-        far = float(np.mean(self.cost.of(t)))
-        near = self.cost.of(w[:, None] * t / 2).mean(axis=1)
-        mass = 1 / (1 + self.growth * w)
-        return float(min(w[np.argmin(mass * far + (1 - mass) * near)], 0.5))
+        return float(min(w[np.argmin(self._common(w))], 0.5))
+
+    def _common(self, window: np.ndarray) -> np.ndarray:
+        """About the losses of piecewise mechanisms with these windows."""
+        t, mass = np.linspace(0.0, 1.0, 65)[1:], 1 / (1 + self.growth * window)
+        near = self.cost.of(window[:, None] * t / 2).mean(axis=1)
+        return np.asarray(mass * np.mean(self.cost.of(t)) + (1 - mass) * near)
 
     @cached_property
     def scale(self) -> float:
         """About 1/V: the programs work with values times this."""
         if self.cost.tilted and self.eps < 1:
             return float(4 / (1 + 2 / self.growth) ** 2)
-        mass = 1 / (1 + self.growth * self.width)
-        t = np.linspace(0.0, 1.0, 65)[1:]
-        return 1 / float(mass * np.mean(self.cost.of(t)) + (1 - mass) * np.mean(self.cost.of(self.width * t / 2)))
-
-    @property
-    def thin(self) -> float:
-        """About 1/m(all): the programs work with floors times this."""
-        return max(self.scale, 1.0)
+        return 1 / float(self._common(np.array([self.width]))[0])
 
     @cached_property
     def span(self) -> tuple[float, float]:
