@@ -330,11 +330,10 @@ def layers_of(floor: Floor, mesh: np.ndarray, task: Task) -> tuple[list[tuple[np
     cost, growth = task.cost, task.growth
     low, high = floor.ends(mesh, cost, growth)
     if task.symmetric:  # exactly: x -> 1 - x swaps the ends
-        first = np.arange(mesh.size) < mesh.size // 2
-        low, high = np.where(first, low, 1 - high[::-1]), np.where(first, high, 1 - low[::-1])
+        k = mesh.size // 2
+        low[-k:], high[-k:] = 1 - high[:k][::-1], 1 - low[:k][::-1]
         if mesh.size % 2:
-            low[mesh.size // 2] = (low[mesh.size // 2] + 1 - high[mesh.size // 2]) / 2
-            high[mesh.size // 2] = 1 - low[mesh.size // 2]
+            low[k], high[k] = (low[k] + 1 - high[k]) / 2, (high[k] + 1 - low[k]) / 2
     layers = [] if task.in_steps else _layers(task, mesh, low, high, LAYERS)
     for level in _levels(task):
         layers.append((mesh + cost.slopes[0] * level, mesh + cost.slopes[1] * level))
