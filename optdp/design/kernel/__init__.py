@@ -314,8 +314,7 @@ class _Search:
             off = 2 * spacing(problem.domain, 0.5 - reach, 0.5 + reach)
             # Outputs are rounded: alike where the domain's middle is a number of their lattice, and else means move.
             for room in (off, off * reach / 4, off * reach / 2, off * reach):
-                far = (1 + 1e-12) * reach + room
-                ends = np.array([0.5 - far, 0.5 + far])
+                ends = 0.5 + ((1 + 1e-12) * reach + room) * np.array([-1.0, 1.0])
                 made = task.mechanism(ends, ends, window=0.5)
                 if made.check_unbiased().passed:
                     break
@@ -366,17 +365,18 @@ class _Search:
             self.proof = self._thresholds(None, y, inputs)
         for level in range(levels):
             task = self.task
-            if not self.run.left():
-                self.message, self.stopped = "the time limit was reached before the tolerance", True
-                self._keep(found)
-                break
-            self.run.progress(f"{y.size} outputs, {inputs.size} inputs", self.bound, self.value)
             try:
+                if not self.run.left():
+                    raise SolverFailure("the time limit was reached before the tolerance", LinearStatus.TIME_LIMIT)
+                self.run.progress(f"{y.size} outputs, {inputs.size} inputs", self.bound, self.value)
                 found = master.solve(task, y, cuts, rtol / 20)
                 dual = self._dual(found, y, inputs)
-            except SolverFailure as failure:
+            except SolverFailure as failure:  # the last floor, and the last prior that there was time for
                 self.message, self.stopped = str(failure), failure.status is LinearStatus.TIME_LIMIT
-                self._keep(found)
+                if self.proof is not None:
+                    self._keep_bound(self.proof)
+                if found is not None:
+                    self._keep_value(found)
                 break
             cuts = found.cuts
             if found.attained <= NOTHING:
@@ -389,7 +389,7 @@ class _Search:
                 found.value, found.attained, found.rounds, dual and f"{dual.value:.9g} less {dual.shrink:.2g}", self.run.seconds,
             )  # fmt: skip
             close = (0.95 if task.has_density else self.close) * rtol
-            last = level == (1 if coarse else LEVELS - 1) or max(y.size, inputs.size) > FINEST
+            last = level == levels - 1 or max(y.size, inputs.size) > FINEST
             good = found.attained * task.cost.unit * (1 - 0.9 * rtol)
             for made in (dual,) if dual is self.proof else (self.proof, dual):
                 if made is not None and (last or made.worth >= (1 - close) * found.attained):
@@ -554,13 +554,6 @@ class _Search:
         self.reaches = inputs, reaches
         return dual
 
-    def _keep(self, found: Master | None) -> None:
-        """What is there when the search stops early: the last floor, and the last prior that there was time for."""
-        if self.proof is not None:
-            self._keep_bound(self.proof)
-        if found is not None:
-            self._keep_value(found)
-
     def _keep_bound(self, dual: Dual) -> None:
         """The exact bound of the dual, with windows that shrink more until it is good."""
         rtol, shrink = self.run.rtol, dual.shrink
@@ -602,20 +595,19 @@ class _Search:
             if best is not None and pieces[0].size > (FEW if self.stopped or not self.run.left() else PIECES):
                 break
             whole = of_pieces(*pieces)
-            x, a, b, losses = task.losses(whole, 4, 2**20 / whole.y.size)
+            _, a, b, losses = task.losses(whole, 4, 2**20 / whole.y.size)
             value = task.overall(losses)
             idle = 0 if best is None or value < best[0] - LITTLE * (best[0] - goal) else idle + 1
             if best is None or value < best[0]:
                 best = value, pieces
-            if idle == PATIENCE:  # the floor itself is no better
+            if value <= goal or idle == PATIENCE:  # the floor itself is no better
                 break
-            if value <= goal:
-                break
-            cost, bad = np.minimum(narrow / counts, wide / counts**2), np.ones(x.size, dtype=bool)
-            if task.prior is None:
-                bad = losses > goal
-            over = (losses[bad] if task.prior is None else np.full(x.size, value)) - attained
-            ratio = np.clip(over / max(goal - attained, 1e-16 * attained), 1.2, 4.0)
+            cost, over = (
+                np.minimum(narrow / counts, wide / counts**2),
+                losses if task.prior is None else 0 * losses + value,
+            )
+            bad = over > goal
+            ratio = np.clip((over[bad] - attained) / max(goal - attained, 1e-16 * attained), 1.2, 4.0)
             # Cells under a window count most.
             under = (a[bad, None] <= floor.y[1:]) & (b[bad, None] >= floor.y[:-1])
             weight = np.where(under, cost, cost / (1 + task.growth))

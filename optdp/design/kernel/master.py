@@ -221,6 +221,5 @@ def at_least(session: Session, table: np.ndarray, least: np.ndarray) -> None:
 
 def minima(g: np.ndarray, width: int = 1) -> np.ndarray:
     """Where g is least among its neighbours, so many at each side."""
-    from scipy.ndimage import minimum_filter1d
-
-    return np.asarray(minimum_filter1d(g, 2 * width + 1, mode="nearest") == g)
+    around = np.lib.stride_tricks.sliding_window_view(np.pad(g, width, constant_values=np.inf), 2 * width + 1)
+    return np.asarray(around.min(axis=1) == g)
