@@ -315,6 +315,6 @@ def test_thresholds_at_large_epsilon_fall_no_more_than_they_must():
 
 
 def test_windows_that_are_in_order_stay_as_they_are():
-    """On a mesh with mirror images those of an average were made symmetric: its bounds took ten times as long to be good."""
+    """On a mesh with mirror images all were made symmetric: unbiased, on the uniform average, eps = 2 took 32 s and not one."""
     mesh = np.linspace(0.0, 1.0, 9)
     np.testing.assert_array_equal(steady(mesh, 0.3 + 0.1 * mesh, mesh, (-1.0, 1.0)), 0.3 + 0.1 * mesh)

@@ -772,9 +772,7 @@ class KernelMechanism(CellWindow):
         def lost(cuts: list[int], start: int) -> Fraction:
             """The loss of an input with its window there, if each piece of the loss holds between two of these cells."""
             near = [min(max(cut, start), start + size) for cut in cuts]
-            far, close = (
-                sum(v * (b - a) for v, a, b in zip(whole, row, row[1:], strict=False)) for row in (cuts, near)
-            )
+            far, close = (sum(v * (b - a) for v, a, b in zip(whole, c, c[1:], strict=False)) for c in (cuts, near))
             return (mass * far / CELLS + (1 - mass) * close / size) / unit
 
         found, between = [], []

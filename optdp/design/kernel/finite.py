@@ -33,7 +33,7 @@ from optdp.exact.lattice import Lattice
 from optdp.exact.sweep import Branches, horner
 from optdp.mechanisms.kernel import KernelMechanism
 from optdp.problem.problem import Problem
-from optdp.solvers.floors import Floors, solve_floors
+from optdp.solvers.floors import solve_floors
 from optdp.solvers.lp import Highs, LinearProgram
 
 #: Programs at most; how near (as a share of the tolerance) theirs and the last one's bounds come to the optimum.
@@ -155,8 +155,13 @@ class Program:
     def solve(self, run: Run) -> Iterator[tuple[list[KernelMechanism], np.ndarray, float, Program]]:
         """Add outputs until none has a price that matters."""
         best, worth, start, idle = np.zeros(self.x.size), 0.0, None, 0
+        chances, eps, close = self.chances / self.chances.sum(), self.task.eps, CLOSE / 2 * run.rtol
+        lp = SCALED if eps > LARGE else FINE
         for _ in range(LEVELS):
-            found = self._floors(run, start)
+            if run.solver is not None:
+                found = plain(run, self.losses, chances)
+            else:
+                found = solve_floors(self.losses, eps, chances, tolerance=close, left=run.left, start=start, solver=lp)
             before, self.value = (self.value or np.inf) - worth, found.value * float(self.chances.sum())
             wanted = np.maximum(found.masses / found.weights, 0.0)
             more: set[float] = set()
@@ -172,14 +177,6 @@ class Program:
                 break
             self._add((Fraction(y), 0) for y in more)
             start = np.append(found.floors, np.zeros(len(self.points) - found.floors.size))
-
-    def _floors(self, run: Run, start: np.ndarray | None) -> Floors:
-        chances = self.chances / self.chances.sum()
-        if run.solver is not None:
-            return plain(run, self.losses, chances)
-        close, eps = CLOSE / 2 * run.rtol, self.task.eps
-        solver = SCALED if eps > LARGE else FINE
-        return solve_floors(self.losses, eps, chances, tolerance=close, left=run.left, start=start, solver=solver)
 
     def _windows(self, nu: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Reaches whose thresholds are just below and above these; (n, 2) arrays of reaches and shares."""
