@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import optdp
 from optdp.design.kernel import average, finite
-from optdp.design.kernel.prior import dips
+from optdp.design.kernel.prior import dips, steady
 from optdp.design.kernel.task import Task
 from optdp.design.registry import Run
 from optdp.mechanisms.kernel import KernelMechanism
@@ -312,3 +312,9 @@ def test_thresholds_at_large_epsilon_fall_no_more_than_they_must():
     prior = optdp.Density.proportional(("0.16", "0.5", "0.98"), ((1,), ("1/2", 1)))
     solution = optdp.solve_kernel(9.08, optdp.Pinball(0.51), prior=prior, outputs=(0.968, 1.07))
     assert 0 <= solution.gap <= 1e-3
+
+
+def test_windows_that_are_in_order_stay_as_they_are():
+    """On a mesh with mirror images all were made symmetric: unbiased, on the uniform average, eps = 2 took 32 s and not one."""
+    mesh = np.linspace(0.0, 1.0, 9)
+    np.testing.assert_array_equal(steady(mesh, 0.3 + 0.1 * mesh, mesh, (-1.0, 1.0)), 0.3 + 0.1 * mesh)

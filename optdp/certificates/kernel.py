@@ -24,7 +24,7 @@ known, and Bernstein coefficients in balls bound it on the whole continuum of ou
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import compress, pairwise
@@ -131,14 +131,11 @@ class KernelCertificate(Certificate):
         layers = (self.densities, self.reaches, *((self.centres,) if self.centres else ()))
         if {len(t) for t in layers} != {len(self.densities)} or len(self.densities) > LAYERS:
             self._refuse(f"there must be at most {LAYERS} layers, each with a density and a reach")
-        if any(len(row) != len(self.mesh) for table in layers for row in table) or (
-            self.densities and len(self.mesh) < 2
-        ):
+        short = self.densities and len(self.mesh) < 2
+        if short or any(len(row) != len(self.mesh) for table in layers for row in table):
             self._refuse("every layer needs a number at each node of the mesh, and a mesh of at least 2 nodes")
-        if (self.centres or self.point_centres or self.rays) and (len(self.centres), len(self.point_centres)) != (
-            len(self.densities),
-            len(self.points),
-        ):
+        tilted, count = self.centres or self.point_centres or self.rays, (len(self.densities), len(self.points))
+        if tilted and (len(self.centres), len(self.point_centres)) != count:
             self._refuse("centres must be given everywhere or nowhere")
         if not len(self.points) == len(self.weights) == len(self.point_reaches):
             self._refuse("each point must have a weight and a reach")
@@ -162,9 +159,8 @@ class KernelCertificate(Certificate):
             return False
         atoms = list(zip(self.points, self.point_centres or self.points, self.weights, self.point_reaches, strict=True))
         pairs = zip(sorted(atoms), sorted(atoms, key=lambda atom: (-atom[0], -atom[1], *atom[2:])), strict=True)
-        return all(mirrored(row, reversed(row)) for row in (self.mesh, *self.centres)) and all(
-            a[2:] == b[2:] and mirrored(a[:2], b[:2]) for a, b in pairs
-        )
+        even = all(mirrored(row, reversed(row)) for row in (self.mesh, *self.centres))
+        return even and all(a[2:] == b[2:] and mirrored(a[:2], b[:2]) for a, b in pairs)
 
     def _spend(self, objective: WorstCase | Average, places: dict[Rational, tuple[fmpq, Fraction]] | None) -> None:
         """Refuse to give inputs more than the probabilities of an average."""
@@ -284,7 +280,7 @@ class _Dual:
         if self.tilted:
             return centre - reach, centre + reach, (reach * reach - (x - centre) ** 2) * self.rows[0][2]
         u = self.slopes[1] * reach
-        return x + self.slopes[0] * reach, x + u, _horner(self.rows[bisect_left(self.knots, u)], u)
+        return x + self.slopes[0] * reach, x + u, sweep.horner(self.rows[bisect_left(self.knots, u)], u)
 
     def span(self, growth: arb) -> list[fmpq]:
         """Outputs between which g is proven to be least: it is convex beyond all marks, where rays alone favour outputs."""
@@ -408,13 +404,6 @@ class _Layer:
             self._until = min(a.until, b.until, over.until)
             self._known = over.whole(), over.between(a.limit, b.limit, (y0 + y1) / 2)
         return self._known
-
-
-def _horner(row: Sequence[fmpq], u: fmpq) -> fmpq:
-    total = fmpq(0)
-    for a in reversed(row):
-        total = total * u + a
-    return total
 
 
 def _along(x: list[fmpq], values: list[fmpq], nodes: list[fmpq]) -> list[fmpq]:

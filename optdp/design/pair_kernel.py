@@ -285,15 +285,11 @@ class _Search:
         points = x
         for _ in range(DENSER):
             losses = self.loss.table(points, y[used])
-            numbers = tuple(range(used.size))
-            rows = FiniteMechanism.of_floors(
-                Alphabet(tuple(range(points.size))), numbers, found.floors[used], losses, self.ratio
-            )
-            weights = rows.table.weights
+            alphabet, numbers = Alphabet(tuple(range(points.size))), tuple(range(used.size))
+            weights = FiniteMechanism.of_floors(alphabet, numbers, found.floors[used], losses, self.ratio).table.weights
             sent = weights.any(axis=0)
-            made = MixtureMechanism(
-                domain, tuple(points.tolist()), tuple(y[used[sent]].tolist()), Table(weights[:, sent])
-            )
+            outputs = tuple(y[used[sent]].tolist())
+            made = MixtureMechanism(domain, tuple(points.tolist()), outputs, Table(weights[:, sent]))
             if self.task.atoms is not None:
                 break
             halved = points[:-1] / 2 + points[1:] / 2
@@ -305,12 +301,12 @@ class _Search:
 
     def certificate(self, x: np.ndarray, some: np.ndarray, found: Floors) -> PairCertificate:
         """The program's multipliers; thresholds in the units of the loss."""
-        if self.task.dense or self.task.atoms is not None:
-            thresholds = np.maximum(found.masses / found.weights, 0.0)
-            return PairCertificate(tuple(x[some].tolist()), (), tuple(thresholds.tolist()), 256 * self.task.dense)
-        kept = np.flatnonzero(found.weights > 1e-12 * found.weights.max())
-        thresholds = np.maximum(found.masses[kept] / found.weights[kept], 0.0)
-        return PairCertificate(tuple(x[kept].tolist()), tuple(found.weights[kept].tolist()), tuple(thresholds.tolist()))
+        known = self.task.dense or self.task.atoms is not None
+        kept = np.flatnonzero(found.weights > (0.0 if known else 1e-12 * found.weights.max()))
+        weights = found.weights[kept]
+        inputs, thresholds = x[some][kept], np.maximum(found.masses[kept] / weights, 0.0)
+        told = () if known else tuple(weights.tolist())
+        return PairCertificate(tuple(inputs.tolist()), told, tuple(thresholds.tolist()), 256 * self.task.dense)
 
 
 def _middles(points: np.ndarray, excess: np.ndarray, most: float) -> np.ndarray:

@@ -164,10 +164,8 @@ class KernelMechanism(CellWindow):
     @cached_property
     def _places(self) -> list[tuple[int, int]]:
         """The ends of each piece: the nearest numbers of the lattice."""
-        work.count(
-            4 * len(self.cells) * work.rational(2 + work.words(map(Fraction, (self.domain.lower, self.domain.upper))))
-        )
         lower, width, sent = Fraction(self.domain.lower), self.domain.exact_width, self._sent
+        work.count(4 * len(self.cells) * work.rational(2 + work.words((lower, Fraction(self.domain.upper)))))
 
         def place(end: float) -> int:
             return min(max(round((lower + width * Fraction(end)) / sent.step), sent.first), sent.last)
@@ -244,16 +242,8 @@ class KernelMechanism(CellWindow):
         out = []
         for a, b in pairwise(starts):
             i, j = bisect_right(edges, a) - 1, bisect_right(edges, a + self.width_cells) - 1
-            out.append(
-                (
-                    a,
-                    b,
-                    self._at(i, a),
-                    self._at(i, b),
-                    self._at(j, a + self.width_cells),
-                    self._at(j, b + self.width_cells),
-                )
-            )
+            low, high = ((self._at(k, a + w), self._at(k, b + w)) for k, w in ((i, 0), (j, self.width_cells)))
+            out.append((a, b, *low, *high))
         if not out:  # the window is everything
             low, high = self._shares[0][0], self._shares[-1][1]
             out.append((0, 0, low, low, high, high))
@@ -358,8 +348,8 @@ class KernelMechanism(CellWindow):
         offset = exact((self._reads.first * self._reads.step - Fraction(self.domain.lower)) / self.domain.exact_width)
         means = [((a - offset) / step, (b - a) / step) for a, b in self._targets]
         # Means may lie far outside of the domain, where nothing is read.
-        floors = [min(max(int(mean.floor()), 0), 2**63 - 1) for mean, _ in means]
-        rests = [_float(mean - low) for (mean, _), low in zip(means, floors, strict=True)]
+        floors = np.array([min(max(int(mean.floor()), 0), 2**63 - 1) for mean, _ in means], dtype=np.int64)
+        rests = np.array([_float(mean - low) for (mean, _), low in zip(means, floors.tolist(), strict=True)])
         spans = np.array([_float(span) for _, span in means])
         _, _, start, end, r0, r1 = self._map
         unit = _float(self._growth / (CELLS * step))
@@ -369,16 +359,7 @@ class KernelMechanism(CellWindow):
         guide = Guide(reached, (self._reads.count - 1).bit_length())
         # At most 64 roundings of numbers like the stretch, each by a share of 2^-53, and one of the rest.
         sizes = spans * 2.0**-47 + 2.0**-53
-        return guide, (
-            np.array(floors, dtype=np.int64),
-            np.array(rests),
-            start,
-            end - start,
-            grids,
-            unit * r0,
-            bends,
-            sizes,
-        )
+        return guide, (floors, rests, start, end - start, grids, unit * r0, bends, sizes)
 
     def _tossed_start(self, at: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         """The first cell of each input's window, one of two, so that the mean of the output is the input exactly."""
@@ -580,10 +561,8 @@ class KernelMechanism(CellWindow):
         if not isinstance(privacy, LDP):
             return super().check_privacy(privacy)
         total = sum(self.cells)
-        return [
-            privacy.check(self.exact_ratio),
-            Check("mass", total == CELLS, f"the floor's pieces sum to {total} of 2^50"),
-        ]
+        mass = Check("mass", total == CELLS, f"the floor's pieces sum to {total} of 2^50")
+        return [privacy.check(self.exact_ratio), mass]
 
     def check_unbiased(self) -> Check:
         """Whether E[Y|x] = x for all x: by the rule, if windows reach far enough, which is decided in exact rationals."""
@@ -665,7 +644,9 @@ class KernelMechanism(CellWindow):
             x, rise = (fmpq(0), fmpq(b - a)) if curved else (x0, (b - a) / (x1 - x0))
             left, right = limits(a, rise, x)
             if curved:
-                v = self._mean_curve(x0, a)
+                (qa, qb), (ra, rb) = ends
+                scale = self._growth * fmpq(b - a, CELLS)
+                v = arb_poly([arb(x0), arb(scale * (ra - qa)), arb(scale * (rb - qb - ra + qa) / 2)])
                 loss = over.whole()(v) * mass + over.between(left, right, fmpq(1, 2), v) * growth
                 if (p, q) != (x0, x1):  # the part of it within [0, top]
                     start = _place(x0, x1, v, p)
@@ -685,12 +666,6 @@ class KernelMechanism(CellWindow):
                 over.seek(y0)
                 v = sweep.line(y0, y1)
                 yield y0, y1, v, (over.whole() * mass + over.between(left, right, (y0 + y1) / 2) * growth)(v)
-
-    def _mean_curve(self, x0: fmpq, a: int) -> arb_poly:
-        """The mean of the output while the window's start goes on from a to the next mark, a quadratic polynomial in s."""
-        _, b, qa, qb, ra, rb = self._windows[bisect_left(self._windows, a, key=lambda window: window[0])]
-        scale = self._growth * fmpq(b - a, CELLS)
-        return arb_poly([arb(x0), arb(scale * (ra - qa)), arb(scale * (rb - qb - ra + qa) / 2)])
 
     def enclose(self, objective: Objective) -> tuple[float, float]:
         """(low, high) proven to contain the worst-case expected loss over all inputs, or the average one under a prior.
@@ -725,20 +700,14 @@ class KernelMechanism(CellWindow):
                 return found
         if below != above:  # they hold as far as they are asked for
             wide = far + Fraction(math.ceil(2 * blur * 2**20) + 1, 2**20)
-            wider = law.branches(unit * wide, True), law.branches(unit * wide, False)
-            if (
-                wider[0] is None or wider[1] is None
-            ):  # not known so far: no number that is sent is farther from its input
+            low_law, high_law = law.branches(unit * wide, True), law.branches(unit * wide, False)
+            if low_law is None or high_law is None:  # not known so far: no number sent is farther from its input
                 below, above = below.capped, above.capped
             else:
-                far, (below, above) = wide, wider
+                far, below, above = wide, low_law, high_law
         with ctx.workprec(max(below.bits, above.bits)):
             below, above = below.stretched(far), above.stretched(far)
-            steep, top, span = (
-                above.slope(far + blur),
-                above.top(far + blur),
-                Fraction(self.highs[-1]) - Fraction(self.lows[0]),
-            )
+            steep, top = above.slope(far + blur), above.top(far + blur)
             most = ball(self.exact_floor_mass / CELLS + (1 - self.exact_floor_mass) / self.width_cells)
             near = ball((1 - self.exact_floor_mass) / self.width_cells)
             smooth = law.convex and above.divided(Fraction(self.share))
@@ -755,6 +724,7 @@ class KernelMechanism(CellWindow):
             if smooth and below == above:
                 # Along inputs, too, the loss changes by at most `steep` times their distance.
                 unseen = self._reads.step / unit
+                span = Fraction(self.highs[-1]) - Fraction(self.lows[0])
                 low = high - ball(steep * (4 * blur + unseen)) - start - most * ball(steep * span)
             else:
                 low = self._value(objective, below.widened(-blur), blur, least=True) - start - 2 * most * ball(top)
@@ -776,11 +746,9 @@ class KernelMechanism(CellWindow):
                 parts = zip(law.rows, cuts, cuts[1:], strict=False)
                 value = sum((row[0] * density.mass(a, b) for row, b, a in parts), Fraction(0))
                 return enclosures.round_down(value), enclosures.round_up(value)
-            if not isinstance(objective.prior, Prior) or any(
-                Fraction(float(p)) != p for p in objective.prior.categories
-            ):
+            inputs = _floats(objective.prior) if isinstance(objective.prior, Prior) else []
+            if not inputs:
                 return None
-            inputs = [float(p) for p in objective.prior.categories]
         work.count(30 * len(at) * len(law.knots))
         values = [row[0] for row in law.rows]
         #: For each knot the first float for which the piece before it holds up to each output.
@@ -804,9 +772,7 @@ class KernelMechanism(CellWindow):
         def lost(cuts: list[int], start: int) -> Fraction:
             """The loss of an input with its window there, if each piece of the loss holds between two of these cells."""
             near = [min(max(cut, start), start + size) for cut in cuts]
-            far, close = (
-                sum(v * (b - a) for v, (a, b) in zip(whole, pairwise(row), strict=True)) for row in (cuts, near)
-            )
+            far, close = (sum(v * (b - a) for v, a, b in zip(whole, c, c[1:], strict=False)) for c in (cuts, near))
             return (mass * far / CELLS + (1 - mass) * close / size) / unit
 
         found, between = [], []
@@ -827,9 +793,9 @@ class KernelMechanism(CellWindow):
         jumps, or is steep at 0. That of each number that is sent is known exactly, and so are windows.
         """
         steep = law.jumps if law is not None else loss.exponent is not None and loss.exponent < 1
-        inputs = [float(p) for p in prior.categories]
-        few = self.lows == self.highs and self._whole is None and len(inputs) * len(self.cells) <= POINTWISE
-        if not steep or not few or any(Fraction(x) != p for x, p in zip(inputs, prior.categories, strict=True)):
+        few = self.lows == self.highs and self._whole is None and len(prior) * len(self.cells) <= POINTWISE
+        inputs = _floats(prior) if steep and few else []
+        if not inputs:
             return None
         work.count(30 * len(inputs) * len(self.cells))
         size, mass, total = self.width_cells, self.exact_floor_mass, arb(0)
@@ -996,6 +962,11 @@ def spacing(domain: Interval, low: float, high: float) -> float:
     start, width = Fraction(domain.lower), domain.exact_width
     step = Lattice.between(start + width * Fraction(low), start + width * Fraction(high)).step / width
     return max(float(step), (high - low) * 2.0 ** (1 - STEPS))
+
+
+def _floats(prior: Prior) -> list[float]:
+    """The prior's points, if all are floats; else none."""
+    return [float(p) for p in prior.categories] if all(float(p) == Fraction(p) for p in prior.categories) else []
 
 
 def _float(q: fmpq) -> float:

@@ -81,8 +81,7 @@ def plot_windows(mechanism: KernelMechanism, ax: Axes | None = None) -> Axes:
     x = np.linspace(mechanism.domain.lower, mechanism.domain.upper, 1001)
     low, high = mechanism.favoured(x)
     ax.fill_between(x, low, high, color=COLOURS[0], alpha=0.15, lw=0)
-    ax.plot(x, low, color=COLOURS[0], lw=1.4)
-    ax.plot(x, high, color=COLOURS[0], lw=1.4)
+    ax.plot(x, np.column_stack([low, high]), color=COLOURS[0], lw=1.4)
     ax.plot(x, x, color="black", lw=0.6, ls=":")
     ax.set(xlabel="input x", ylabel="favoured outputs", xlim=(x[0], x[-1]))
     return ax

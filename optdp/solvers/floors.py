@@ -199,9 +199,7 @@ def solve_floors(
         rounds, idle = rounds + 1, idle + 1 if bound > 0 and value - bound > 0.99 * before else 0
         tell(bound * scale, value * scale)
     best, value = _trimmed(tubs, best, value, tolerance)
-    return Floors(
-        best * tubs.low, weights, masses * scale, value * scale, bound * scale, rounds, inputs.size, stopped
-    )  # fmt: skip
+    return Floors(best * tubs.low, weights, masses * scale, value * scale, bound * scale, rounds, inputs.size, stopped)
 
 
 def _trimmed(tubs: Bathtubs, best: np.ndarray, value: float, tolerance: float) -> tuple[np.ndarray, float]:

@@ -35,7 +35,7 @@ from optdp.design import finite_kernel, pair_kernel, plane
 from optdp.design import metric as finite_metric
 from optdp.design.kernel import average, dense, finite, master, points, steps
 from optdp.design.kernel.floor import Floor, of_pieces
-from optdp.design.kernel.master import Cuts, Master
+from optdp.design.kernel.master import Cuts, Master, minima
 from optdp.design.kernel.prior import Dual, PriorProgram, certificate, layers_of, two_atoms
 from optdp.design.kernel.task import Task, between, grid
 from optdp.design.metric import circle, line
@@ -197,11 +197,8 @@ def accepts(problem: Problem) -> str | None:
         return "privacy must be LDP with eps in (0, 30]"
     if not isinstance(domain, Interval) or not isinstance(problem.family, AllMechanisms):
         return "the domain must be an interval and the family all mechanisms"
-    if (
-        not isinstance(objective, WorstCase | Average)
-        or loss.slopes is None
-        or loss.branches(domain.exact_width, True) is None
-    ):
+    unknown = loss.slopes is None or loss.branches(domain.exact_width, True) is None
+    if unknown or not isinstance(objective, WorstCase | Average):
         return (
             f"loss = {loss.name!r} is not allowed: it must be the worst case or average of a loss of y - x that is known in "
             "polynomial pieces, or of a power of |y - x|"
@@ -234,9 +231,9 @@ def accepts(problem: Problem) -> str | None:
 
 def design(run: Run) -> Solution:
     """See `solve_kernel`."""
-    return (
-        dense.design(run) if run.method == "dense" else _Search(Task(run.problem, fine=run.rtol < NARROW), run).solve()
-    )
+    if run.method == "dense":
+        return dense.design(run)
+    return _Search(Task(run.problem, (), run.rtol < NARROW, run.solver, run.left), run).solve()
 
 
 register(
@@ -284,30 +281,25 @@ class _Search:
         #: Whether what is left of the bracket would need other numbers than floats.
         self.settled = known and self.value < 1
         if task.cost.flat and task.prior is None and self.gap > run.rtol:
-            for found, proof, whole in steps.stairs(task, run.solver or steps.HIGHS, run.left):
+            for found, proof, whole in steps.stairs(task):
                 self._take(proof)
                 self._best(found)
                 self.settled |= whole
                 if self.gap <= run.rtol:
                     break
-        self.stopped = False
+        self.stopped, self.close = False, CLOSER if task.fine else CLOSE
         self.reaches: tuple[np.ndarray, np.ndarray] | None = None
         #: The prior that promises most.
         self.proof: Dual | None = None
         #: What `points.solve` found.
         self.multipliers: tuple[Dual, bool] | None = None
 
-    def _best(self, found: Sequence[KernelMechanism]) -> None:
+    def _best(self, found: Sequence[KernelMechanism | PiecewiseMechanism]) -> None:
         """Keep the best of these and what is there."""
         for made in found:
             value = made.enclose(self.run.problem.objective)[1]
             if value < self.value:
                 self.mechanism, self.value = made, value
-
-    @property
-    def close(self) -> float:
-        """Which share of the tolerance the meshes' gap may take."""
-        return CLOSER if self.run.rtol < NARROW else CLOSE
 
     @property
     def gap(self) -> float:
@@ -323,13 +315,12 @@ class _Search:
             off = 2 * spacing(problem.domain, 0.5 - reach, 0.5 + reach)
             # Outputs are rounded: alike where the domain's middle is a number of their lattice, and else means move.
             for room in (off, off * reach / 4, off * reach / 2, off * reach):
-                far = (1 + 1e-12) * reach + room
-                ends = [0.5 - far, 0.5 + far]
-                made = KernelMechanism.private(problem.eps, [1.0, 1.0], ends, ends, 0.5, problem.domain, "mean")  # type: ignore[arg-type]
+                ends = 0.5 + ((1 + 1e-12) * reach + room) * np.array([-1.0, 1.0])
+                made = task.mechanism(ends, ends, window=0.5)
                 if made.check_unbiased().passed:
                     break
             return made
-        return self._mechanism(np.ones(1), np.array([low]), np.array([high]), task.width)
+        return task.mechanism(np.array([low]), np.array([high]), window=task.width)
 
     def _one(self) -> KernelMechanism:
         """The best constant, the middle one of equals: all there is where it costs nothing."""
@@ -342,28 +333,21 @@ class _Search:
         losses = losses.max(axis=0) if chances is None else chances @ losses
         best = np.flatnonzero(losses <= losses.min() * (1 + 1e-12))
         y = grid(y[best[best.size // 2], None])
-        return self._mechanism(np.ones(1), y, y, 1.0)
+        return task.mechanism(y, y, window=1.0)
 
     def _two(self) -> KernelMechanism:
         """Two outputs that are mirror images: nearly the best for small eps (the squared error: the best up to 1.76)."""
         task, share = self.task, 1 / (2 + self.task.growth)
-        y, x = (
-            np.append(np.linspace(task.span[0], 0.5, 65), max(task.span[0], share)),
-            np.linspace(0.0, 0.5, 17)[:, None],
-        )
+        low, x = task.span[0], np.linspace(0.0, 0.5, 17)[:, None]
+        y = np.append(np.linspace(low, 0.5, 65), max(low, share))
         y = y[np.argmin(((1 - share) * task.cost.of(y - x) + share * task.cost.of(1 - y - x)).max(axis=0))]
         ends = grid(np.array([y, 0.0]))
         ends[1] = 1 - ends[0]
-        return self._mechanism(np.ones(2), ends, ends, 0.5)
-
-    def _mechanism(self, masses: np.ndarray, lows: np.ndarray, highs: np.ndarray, window: float) -> KernelMechanism:
-        cost, problem = self.task.cost, self.run.problem
-        rule, share = ("mean", 0.5) if cost.tilted else ("ends", cost.share)
-        return KernelMechanism.private(problem.eps, masses, lows, highs, window, problem.domain, rule, share)  # type: ignore[arg-type]
+        return task.mechanism(ends, ends, window=0.5)
 
     def solve(self) -> Solution:
         """Refine, and keep the best mechanism and the best bound."""
-        task, rtol, solver = self.task, self.run.rtol, self.run.solver
+        task, rtol = self.task, self.run.rtol
         if task.places.size and not task.cost.tilted:
             return self._finite()
         y, inputs = task.meshes(rtol)
@@ -382,17 +366,18 @@ class _Search:
             self.proof = self._thresholds(None, y, inputs)
         for level in range(levels):
             task = self.task
-            if not self.run.left():
-                self.message, self.stopped = "the time limit was reached before the tolerance", True
-                self._keep(found)
-                break
-            self.run.progress(f"{y.size} outputs, {inputs.size} inputs", self.bound, self.value)
             try:
-                found = master.solve(task, y, cuts, rtol / 20, solver, self.run.left)
-                dual = self._dual(found, y, inputs, solver)
-            except SolverFailure as failure:
+                if not self.run.left():
+                    raise SolverFailure("the time limit was reached before the tolerance", LinearStatus.TIME_LIMIT)
+                self.run.progress(f"{y.size} outputs, {inputs.size} inputs", self.bound, self.value)
+                found = master.solve(task, y, cuts, rtol / 20)
+                dual = self._dual(found, y, inputs)
+            except SolverFailure as failure:  # the last floor, and the last prior that there was time for
                 self.message, self.stopped = str(failure), failure.status is LinearStatus.TIME_LIMIT
-                self._keep(found)
+                if self.proof is not None:
+                    self._keep_bound(self.proof)
+                if found is not None:
+                    self._keep_value(found)
                 break
             cuts = found.cuts
             if found.attained <= NOTHING:
@@ -405,7 +390,7 @@ class _Search:
                 found.value, found.attained, found.rounds, dual and f"{dual.value:.9g} less {dual.shrink:.2g}", self.run.seconds,
             )  # fmt: skip
             close = (0.95 if task.has_density else self.close) * rtol
-            last = level == (1 if coarse else LEVELS - 1) or max(y.size, inputs.size) > FINEST
+            last = level == levels - 1 or max(y.size, inputs.size) > FINEST
             good = found.attained * task.cost.unit * (1 - 0.9 * rtol)
             for made in (dual,) if dual is self.proof else (self.proof, dual):
                 if made is not None and (last or made.worth >= (1 - close) * found.attained):
@@ -417,7 +402,7 @@ class _Search:
                 if self.gap > rtol and found.attained - found.value > rtol / 100 * found.value:
                     # A floor nearer to the program's value costs less than finer meshes.
                     with suppress(SolverFailure):
-                        found = master.solve(task, y, cuts, rtol / 100, solver, self.run.left)
+                        found = master.solve(task, y, cuts, rtol / 100)
                         self._keep_value(found)
             if self.gap <= rtol:
                 break
@@ -429,21 +414,15 @@ class _Search:
             if task.jumps:
                 cuts = self._first(y, inputs, found.floor)
         self._keep_piecewise()
-        arguments = (
-            self.run.problem,
-            tuple(y.tolist()),
-            tuple(tuple(v.tolist()) for v in (cuts.x, cuts.a, cuts.b)),
-            rtol / 20,
-        )
-        scale = task.cost.unit
-        name = "HiGHS" if solver is None else solver.name
+        name = "HiGHS" if task.solver is None else task.solver.name
+        active = tuple(tuple(v.tolist()) for v in (cuts.x, cuts.a, cuts.b))
         return self.run.solution(
             self.mechanism, self.certificate,
             f"{2 * y.size + 1} columns: densities and atoms of the floor at {y.size} outputs, the value",
             f"{cuts.x.size} active cuts: inputs with their favoured outputs", f"{name} (cuts, refined meshes)",
             (min(self.bound, self.value), self.value),  # what is attained is for floats, the bound for real numbers
-            objective=None if found is None else found.value * scale, message=self.message, stopped=self.stopped,
-            build=build_model, arguments=arguments,
+            objective=None if found is None else found.value * task.cost.unit, message=self.message, stopped=self.stopped,
+            build=build_model, arguments=(self.run.problem, tuple(y.tolist()), active, rtol / 20),
         )  # fmt: skip
 
     def _finite(self) -> Solution:
@@ -479,14 +458,10 @@ class _Search:
         """The best piecewise mechanism, where it is better than what was found (within the tolerance nobody asks)."""
         problem = self.run.problem
         area, law = problem.domain, problem.loss
-        if self.gap <= self.run.rtol or self.task.prior is not None or problem.constraints or law.form != "distance":
-            return
-        if law.monotone:
+        asked = self.gap > self.run.rtol and self.task.prior is None and not problem.constraints
+        if asked and law.form == "distance" and law.monotone:
             window = optimal_window(float(problem.eps), law, float(area.exact_reach))  # type: ignore[arg-type]
-            made = PiecewiseMechanism.private(problem.eps, window, area)  # type: ignore[arg-type]
-            value = made.enclose(problem.objective)[1]
-            if value < self.value:
-                self.mechanism, self.value = made, value
+            self._best([PiecewiseMechanism.private(problem.eps, window, area)])  # type: ignore[arg-type]
 
     def _first(self, y: np.ndarray, inputs: np.ndarray, floor: Floor | None = None) -> Cuts:
         """Windows as wide as the best piecewise mechanism's, or (unbiased, small eps) as its outputs are far; or the floor's."""
@@ -502,32 +477,28 @@ class _Search:
         t = self.task.width / (b - a)
         return Cuts(inputs, inputs + a * t, inputs + b * t)
 
-    def _dual(self, found: Master, y: np.ndarray, inputs: np.ndarray, solver: LinearSolver | None) -> Dual | None:
+    def _dual(self, found: Master, y: np.ndarray, inputs: np.ndarray) -> Dual | None:
         """The best prior for the floor's windows."""
         task, floor = self.task, found.floor
         if task.smooth:
             goal = found.attained * (1 - self.run.rtol / 2) if task.jumps else np.inf
-            return self._thresholds(floor, y, inputs, solver, goal)
+            return self._thresholds(floor, y, inputs, goal)
         best: Dual | None = None
         far = np.empty(0)
         if task.cost.tilted:
             far = (y[-1] - y[0]) * np.geomspace(1e-3, 4.0, 16)
             far = np.concatenate([y[0] - far, [] if task.symmetric else y[-1] + far])
             far = far if task.limits is None else np.clip(far, *task.limits)
-        if task.places.size and task.cost.tilted:  # what is found does not depend on the meshes
+        if task.places.size:  # what is found does not depend on the meshes
             start = Cuts(task.places, *floor.ends(task.places, task.cost, task.growth))
-            self.multipliers = self.multipliers or points.solve(
-                task, start, np.union1d(y, far), self.run.rtol, solver, self.run.left
-            )
+            self.multipliers = self.multipliers or points.solve(task, start, np.union1d(y, far), self.run.rtol)
             best, enough = self.multipliers
             if enough:
                 return best
-        if task.places.size:  # atoms there, with the floor's windows, others near them, none, and the cuts'
-            assert task.prior is not None
-            x = task.prior[0]
-            layers, atoms = layers_of(floor, x, task)
-            for ends in (*layers, (x, x)):
-                atoms = atoms + Cuts(x, *ends)
+            # Atoms there, with the floor's windows, others near them, none, and the cuts'.
+            layers, atoms = layers_of(floor, task.places, task)
+            for ends in (*layers, (task.places, task.places)):
+                atoms = atoms + Cuts(task.places, *ends)
             layers, atoms = [], atoms + found.cuts
         else:
             layers, atoms = layers_of(floor, inputs, task)
@@ -561,7 +532,7 @@ class _Search:
                 if dual.value < found.attained * (1 - 0.95 * goal):
                     break
             close = self.run.rtol / 16 if stage else np.inf
-            dual = program.solve(outputs, dual, solver, self.run.left, close=close, worth=worth)
+            dual = program.solve(outputs, dual, close=close, worth=worth)
             if dual is None:
                 break
             first = first or dual
@@ -577,22 +548,12 @@ class _Search:
             program = program.mixed(dual) if stage == 0 else program
         return best
 
-    def _thresholds(
-        self, floor: Floor | None, y: np.ndarray, inputs: np.ndarray, solver: LinearSolver | None = None,
-        goal: float = np.inf,
-    ) -> Dual:  # fmt: skip
+    def _thresholds(self, floor: Floor | None, y: np.ndarray, inputs: np.ndarray, goal: float = np.inf) -> Dual:
         """The same for an average under a density: the prior is known, and thresholds are free."""
         start = None if self.reaches is None else np.interp(inputs, *self.reaches)
-        dual, reaches = average.solve(self.task, floor, inputs, y, self.run.rtol, start, solver, self.run.left, goal)
+        dual, reaches = average.solve(self.task, floor, inputs, y, self.run.rtol, start, goal)
         self.reaches = inputs, reaches
         return dual
-
-    def _keep(self, found: Master | None) -> None:
-        """What is there when the search stops early: the last floor, and the last prior that there was time for."""
-        if self.proof is not None:
-            self._keep_bound(self.proof)
-        if found is not None:
-            self._keep_value(found)
 
     def _keep_bound(self, dual: Dual) -> None:
         """The exact bound of the dual, with windows that shrink more until it is good."""
@@ -634,20 +595,20 @@ class _Search:
             pieces = _mirrored(*floor.pieces(counts), task)
             if best is not None and pieces[0].size > (FEW if self.stopped or not self.run.left() else PIECES):
                 break
-            x, a, b, losses = self._float_losses(of_pieces(*pieces))
-            value = float(losses.max() if task.prior is None else losses @ task.prior[1])
+            whole = of_pieces(*pieces)
+            _, a, b, losses = task.losses(whole, 4, 2**20 / whole.y.size)
+            value = task.overall(losses)
             idle = 0 if best is None or value < best[0] - LITTLE * (best[0] - goal) else idle + 1
             if best is None or value < best[0]:
                 best = value, pieces
-            if idle == PATIENCE:  # the floor itself is no better
+            if value <= goal or idle == PATIENCE:  # the floor itself is no better
                 break
-            if value <= goal:
-                break
-            cost, bad = np.minimum(narrow / counts, wide / counts**2), np.ones(x.size, dtype=bool)
-            if task.prior is None:
-                bad = losses > goal
-            over = (losses[bad] if task.prior is None else np.full(x.size, value)) - attained
-            ratio = np.clip(over / max(goal - attained, 1e-16 * attained), 1.2, 4.0)
+            cost, over = (
+                np.minimum(narrow / counts, wide / counts**2),
+                losses if task.prior is None else 0 * losses + value,
+            )
+            bad = over > goal
+            ratio = np.clip((over[bad] - attained) / max(goal - attained, 1e-16 * attained), 1.2, 4.0)
             # Cells under a window count most.
             under = (a[bad, None] <= floor.y[1:]) & (b[bad, None] >= floor.y[:-1])
             weight = np.where(under, cost, cost / (1 + task.growth))
@@ -663,7 +624,7 @@ class _Search:
             moved = self._stretched(*best[1], room) if task.cost.tilted else best[1]
             if moved is None:
                 return
-            made = self._mechanism(*moved, of_pieces(*moved).window(task.growth) / moved[0].sum())
+            made = task.mechanism(moved[1], moved[2], moved[0])
             if not task.cost.tilted or made.check_unbiased().passed:
                 break
         else:
@@ -698,15 +659,6 @@ class _Search:
         at = [np.searchsorted(lows, low[k], side="left"), np.searchsorted(highs, high[k], side="right")]
         masses = np.insert((1 - share) * masses, at, share * least)
         return masses, np.insert(lows, at, [low[k], high[k]]), np.insert(highs, at, [low[k], high[k]])
-
-    def _float_losses(self, floor: Floor) -> tuple[np.ndarray, ...]:
-        """Inputs with the ends of their windows and their losses, in floats."""
-        task, cost, growth = self.task, self.task.cost, self.task.growth
-        if task.prior is None:
-            return floor.worst(cost, growth, 4, task.half, 2**20 / floor.y.size)
-        x = task.prior[0]
-        a, b = floor.ends(x, cost, growth)
-        return x, a, b, floor.values(x, a, b, cost, growth, 2**20 / floor.y.size)
 
     def _refined(
         self, found: Master, dual: Dual | None, y: np.ndarray, inputs: np.ndarray
@@ -751,8 +703,7 @@ class _Search:
                 _spread(over, y, np.interp(inner, program.mesh, end), there / 2)
         if task.has_density or task.places.size:  # best are atoms, where g touches 0
             y, inputs = _finer(y, over, 0.5), _finer(inputs, under, 0.5)
-            padded = np.concatenate([[np.inf], dual.g, [np.inf]])
-            touching = np.flatnonzero((dual.g <= padded[:-2]) & (dual.g <= padded[2:]) & (dual.g <= 0.05 * dual.value))
+            touching = np.flatnonzero(minima(dual.g) & (dual.g <= 0.05 * dual.value))
             # Where means are exact an atom stands off its point, by as little as the others move the mean.
             close = 0.1 / task.growth if task.cost.tilted and task.places.size else 5e-3 * task.width
             new = dual.outputs[touching]
@@ -770,15 +721,12 @@ def _mirrored(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Pieces on the grid of `task.grid`, exactly symmetric if the problem is."""
     lows, highs = grid(lows), grid(highs)
-    if not task.symmetric:
-        return masses, lows, highs
-    count = masses.size // 2
-    middle = slice(count, masses.size - count)
-    low, high = 1 - highs[:count][::-1], 1 - lows[:count][::-1]
-    return (
-        np.concatenate([masses[:count], masses[middle], masses[:count][::-1]]),
-        np.concatenate([lows[:count], lows[middle], low]), np.concatenate([highs[:count], highs[middle], high]),
-    )  # fmt: skip
+    if task.symmetric:
+        count = masses.size // 2
+        last = slice(masses.size - count, None)
+        masses[last] = masses[:count][::-1]
+        lows[last], highs[last] = 1 - highs[:count][::-1], 1 - lows[:count][::-1]
+    return masses, lows, highs
 
 
 def _spread(target: np.ndarray, mesh: np.ndarray, points: np.ndarray, amounts: np.ndarray) -> None:

@@ -16,16 +16,14 @@ themselves the proof, and each step starts from the reaches of their mean thresh
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 
 from optdp.certificates.kernel import LAYERS
 from optdp.design.kernel.floor import Floor
-from optdp.design.kernel.master import Cuts, sparse, unlimited
-from optdp.design.kernel.prior import STILL, Dual, PriorProgram, dips
+from optdp.design.kernel.master import Cuts, at_least, minima
+from optdp.design.kernel.prior import STILL, Dual, PriorProgram, dips, steady
 from optdp.design.kernel.task import Task
-from optdp.solvers.lp import Highs, LinearProgram, LinearSolver, LinearStatus
+from optdp.solvers.lp import Highs, LinearProgram, LinearStatus
 
 #: Programs for one mesh; the changes of reaches in a program, as shares of the largest; and the first of these, in windows.
 STEPS, SHARES, RANGE = 12, (1.0, 0.15), 0.5
@@ -49,7 +47,7 @@ BELOW = 1 - 2.0**-30
 
 def solve(
     task: Task, floor: Floor | None, mesh: np.ndarray, marks: np.ndarray, rtol: float, start: np.ndarray | None,
-    solver: LinearSolver | None = None, left: Callable[[], float] = unlimited, goal: float = np.inf,
+    goal: float = np.inf,
 ) -> tuple[Dual, np.ndarray]:  # fmt: skip
     """The best thresholds on the mesh, and their reaches: from those of the floor, or (better) from reaches that are known
     already, on; without a floor ones that are good.
@@ -62,25 +60,25 @@ def solve(
         starts = [(floor.ends(mesh, task.cost, task.growth)[1] - mesh) / b]
     starts += [] if start is None else [start]
 
-    def pure(reaches: np.ndarray) -> _Point:
-        return _Point(task, mesh, _steady(mesh, reaches, a, b), marks)
+    def at(reaches: np.ndarray, mixture: Mixture | None = None) -> _Point:
+        return _Point(task, mesh, reaches, marks, mixture)
 
     def point(reaches: np.ndarray) -> _Point:
-        made = pure(reaches)
+        made = at(reaches)
         for k in range(LIFTS):
             if made.lack <= rtol / 50:
                 break
-            made = max(made, pure(made.lifted(newton=k % 2 == 0)), key=lambda p: p.value)
+            made = max(made, at(made.lifted(newton=k % 2 == 0)), key=lambda p: p.value)
         return made
 
     best = max((point(t) for t in starts), key=lambda p: p.value)
     change = RANGE * task.width
     for _ in range(STEPS if floor is not None else 0):
-        found = best.mixed(change, solver, left)
+        found = best.mixed(change)
         if found is None:
             break
         reaches, mixture = found
-        new = point(reaches) if mixture is None else _Point(task, mesh, _steady(mesh, reaches, a, b), marks, mixture)
+        new = point(reaches) if mixture is None else at(reaches, mixture)
         moved = float(np.quantile(np.abs(new.reaches - best.reaches), 0.9))
         small = new.value - best.value <= rtol / 20 * abs(best.value)
         if new.value > best.value:
@@ -88,7 +86,7 @@ def solve(
         if (small and change < 1e-2 * RANGE * task.width) or best.value >= goal:
             break
         change *= 0.5 if moved > SHARES[1] * change and not small else SHARES[1]
-    best = max(best, pure(best.lowered(best.lack)), key=lambda p: p.dual().worth)
+    best = max(best, at(best.lowered(best.lack)), key=lambda p: p.dual().worth)
     return best.dual(), best.reaches
 
 
@@ -102,7 +100,9 @@ class _Point:
     def __init__(
         self, task: Task, mesh: np.ndarray, reaches: np.ndarray, marks: np.ndarray, mixture: Mixture | None = None
     ) -> None:
-        self.task, self.mesh, self.reaches = task, mesh, reaches
+        # Ends of windows increase by more than proofs lose all digits with.
+        self.reaches = reaches = steady(mesh, reaches, mesh, task.cost.slopes, slack=STILL)
+        self.task, self.mesh = task, mesh
         nodes, rows, shares = mixture or (*self._crossed(reaches[None]), None)
         low, high = task.span
         #: Shares of the prior, for each layer.
@@ -112,9 +112,8 @@ class _Point:
         layers = [self._ends(t, nodes) for t in rows]
         bends = np.unique(np.clip(np.concatenate([marks, nodes, *(end for ends in layers for end in ends)]), low, high))
         bends = bends[np.append(True, np.diff(bends) > 1e-9)]
-        self.outputs = np.unique(
-            np.concatenate([bends, *(bends[:-1] + np.diff(bends) * f for f in (0.17, 0.33, 0.5, 0.67, 0.83))])
-        )
+        inner = (bends[:-1] + np.diff(bends) * f for f in (0.17, 0.33, 0.5, 0.67, 0.83))
+        self.outputs = np.unique(np.concatenate([bends, *inner]))
         self.program = program = PriorProgram(task, nodes, layers, Cuts())
         self.g = program.table(self.outputs) @ self.columns
         # Programs leave g as low as it can be wherever nobody looks: between these outputs, too.
@@ -192,29 +191,24 @@ class _Point:
         nu = self._nu(options)
         return np.array([np.interp(wanted[i], nu[:, i], options[:, i]) for i in range(wanted.size)])
 
-    def mixed(
-        self, change: float, solver: LinearSolver | None, left: Callable[[], float]
-    ) -> tuple[np.ndarray, Mixture | None] | None:
+    def mixed(self, change: float) -> tuple[np.ndarray, Mixture | None] | None:
         """The reaches of the mean thresholds of the best shares; and these, where the loss jumps."""
-        options = np.array(
-            [np.maximum(self.reaches + f * change, 0.0) for f in sorted((0.0, *SHARES, *(-f for f in SHARES)))]
-        )
+        changes = np.array(sorted((0.0, *SHARES, *(-f for f in SHARES)))) * change
+        options = np.maximum(self.reaches + changes[:, None], 0.0)
         for t in self.jumps:
             options = np.where((options >= t * BELOW) & (options < t * (1 + BEYOND)), t * BELOW, options)
         nodes, options = self._crossed(self._with_jumps(options))
-        shares = self._shares(nodes, options, solver, left)
+        shares = self._shares(nodes, options)
         if self.jumps and shares is not None and options.shape[0] >= LAYERS:  # one more may be added
             options = options[np.sort(np.argsort(-shares.sum(axis=1), kind="stable")[: LAYERS - 1])]
-            shares = self._shares(nodes, options, solver, left)
+            shares = self._shares(nodes, options)
         if shares is None:
             return None
         old = np.searchsorted(nodes, self.mesh)
         reaches = self._reaching((shares * self._nu(options)).sum(axis=0)[old], options[:, old])
         return reaches, (nodes, options, shares) if self.jumps else None
 
-    def _shares(
-        self, nodes: np.ndarray, options: np.ndarray, solver: LinearSolver | None, left: Callable[[], float]
-    ) -> np.ndarray | None:
+    def _shares(self, nodes: np.ndarray, options: np.ndarray) -> np.ndarray | None:
         """The best shares of the options."""
         n, (a, b) = nodes.size, self.task.cost.slopes
         program = PriorProgram(self.task, nodes, [self._ends(t, nodes) for t in options], Cuts())
@@ -229,32 +223,20 @@ class _Point:
             np.concatenate([np.ones(n), -steps / b]), np.concatenate([np.ones(n), -steps / a]), maximise=True,
             name="optdp-kernel-thresholds",
         )  # fmt: skip
-        session = (solver or Highs()).session(sheet)
-        padded = np.concatenate([[np.inf], self.g, [np.inf]])
-        new = np.flatnonzero((self.g <= padded[:-2]) & (self.g <= padded[2:]))
+        session, left = (self.task.solver or Highs()).session(sheet), self.task.left
+        new = np.flatnonzero(minima(self.g))
         on = np.zeros(self.outputs.size, dtype=bool)
         for _ in range(ROUNDS):
             on[new] = True
-            cuts = np.hstack([table[new], np.ones((new.size, 1))]) * scale
-            session.add_rows(sparse(cuts), np.zeros(new.size), np.full(new.size, np.inf))
+            at_least(session, np.hstack([table[new], np.ones((new.size, 1))]) * scale, np.zeros(new.size))
             result = session.solve(time_limit=left())
             if not result.usable or result.status is not LinearStatus.OPTIMAL:
                 return None
             g = table @ result.x[:-1] + result.x[-1]
-            padded = np.concatenate([[np.inf], g, [np.inf]])
-            new = np.flatnonzero((g < -CLOSE * self.value) & ~on & (g <= padded[:-2]) & (g <= padded[2:]))
+            new = np.flatnonzero((g < -CLOSE * self.value) & ~on & minima(g))
             if not new.size:
                 break
             if not left():
                 return None
         shares = np.maximum(result.x[:-1].reshape(count, n), 0.0)
         return np.asarray(shares / shares.sum(axis=0))
-
-
-def _steady(mesh: np.ndarray, reaches: np.ndarray, a: float, b: float) -> np.ndarray:
-    """The reaches, changed so that ends of windows increase by more than proofs lose all digits with."""
-    out = np.maximum(reaches, 0.0)
-    for i in range(1, mesh.size):
-        step = (mesh[i] - mesh[i - 1]) * (1 - STILL)
-        out[i] = min(max(out[i], out[i - 1] - step / b), out[i - 1] - step / a)
-    return np.maximum(out, 0.0)

@@ -8,7 +8,6 @@ from optdp.certificates.kernel import KernelCertificate
 from optdp.design.finite_kernel import plain_program
 from optdp.design.kernel.task import Task
 from optdp.design.registry import Run
-from optdp.mechanisms.kernel import KernelMechanism
 from optdp.problem.problem import Problem
 from optdp.solution import Solution
 from optdp.solvers.lp import LinearProgram, SolverFailure
@@ -51,13 +50,10 @@ def design(run: Run) -> Solution:
     found = build_model(problem).solve(run.solver, time_limit=run.time_limit).checked()
     floor = np.maximum(found.value("floor"), 0.0)
     use = floor > 1e-12 * floor.sum()
-    total = float(floor.sum())
-    window = min(max((1 - total) / task.growth / total, 2.0**-50), 1.0)
-    (a, b), lows = cost.slopes, y[use]
-    rule, share = ("mean", 0.5) if cost.tilted else ("ends", cost.share)
+    lows = y[use]
     if cost.tilted:  # so that every mean is reached after rounding
         lows = 0.5 + (lows - 0.5) * (1 + 2.0**-20)
-    mechanism = KernelMechanism.private(problem.eps, floor[use], lows, lows, window, problem.domain, rule, share)  # type: ignore[arg-type]
+    mechanism = task.mechanism(lows, lows, floor[use])
     if cost.tilted and not mechanism.check_unbiased().passed:
         raise SolverFailure("the linear program's answer is no unbiased mechanism: its floor does not reach every mean")
     weights = np.maximum(-found.dual("loss"), 0.0) if chances is None else chances * (1 - 1e-12)
@@ -72,9 +68,7 @@ def design(run: Run) -> Solution:
         centre = inputs + tilt / (2 * weights)
         reach = np.sqrt(np.maximum((masses + tilt * inputs) / weights + (tilt / (2 * weights)) ** 2, 0.0))
     else:
-        centre, level = np.empty(0), masses / np.maximum(weights, 1e-300)
-        t = np.linspace(0.0, 1.0 / min(-a, b), 4097)
-        reach = np.interp(level, np.maximum.accumulate(cost.of(b * t)), t)
+        centre, reach = np.empty(0), cost.reaches(masses / np.maximum(weights, 1e-300))[0]
     keep = weights > 0
     certificate = KernelCertificate(
         points=tuple(inputs[keep].tolist()), weights=tuple(weights[keep].tolist()), point_reaches=tuple(reach[keep].tolist()),

@@ -24,8 +24,7 @@ import numpy as np
 
 from optdp.certificates.kernel import KernelCertificate
 from optdp.design.finite_kernel import plain, plain_program
-from optdp.design.kernel.floor import of_pieces
-from optdp.design.kernel.master import FINE
+from optdp.design.kernel.master import FINE, minima
 from optdp.design.kernel.prior import dips
 from optdp.design.kernel.steps import SHARES
 from optdp.design.kernel.task import Task, between
@@ -34,7 +33,7 @@ from optdp.exact.lattice import Lattice
 from optdp.exact.sweep import Branches, horner
 from optdp.mechanisms.kernel import KernelMechanism
 from optdp.problem.problem import Problem
-from optdp.solvers.floors import Floors, solve_floors
+from optdp.solvers.floors import solve_floors
 from optdp.solvers.lp import Highs, LinearProgram
 
 #: Programs at most; how near (as a share of the tolerance) theirs and the last one's bounds come to the optimum.
@@ -51,8 +50,6 @@ TOWARDS = (1.0, 0.3)
 NEAR = 2.0**-40
 #: At most so many jumps of inputs are looked at, the largest.
 JUMPS = 8192
-#: Halvings in which windows are found.
-HALVINGS = 60
 #: Shares by which thresholds fall until the proof holds: floats err, and powers are proven from pieces below them.
 LESS = (1e-12, 1e-9, 1e-6, 1e-5, 1e-4, 1e-3)
 
@@ -158,8 +155,13 @@ class Program:
     def solve(self, run: Run) -> Iterator[tuple[list[KernelMechanism], np.ndarray, float, Program]]:
         """Add outputs until none has a price that matters."""
         best, worth, start, idle = np.zeros(self.x.size), 0.0, None, 0
+        chances, eps, close = self.chances / self.chances.sum(), self.task.eps, CLOSE / 2 * run.rtol
+        lp = SCALED if eps > LARGE else FINE
         for _ in range(LEVELS):
-            found = self._floors(run, start)
+            if run.solver is not None:
+                found = plain(run, self.losses, chances)
+            else:
+                found = solve_floors(self.losses, eps, chances, tolerance=close, left=run.left, start=start, solver=lp)
             before, self.value = (self.value or np.inf) - worth, found.value * float(self.chances.sum())
             wanted = np.maximum(found.masses / found.weights, 0.0)
             more: set[float] = set()
@@ -176,26 +178,12 @@ class Program:
             self._add((Fraction(y), 0) for y in more)
             start = np.append(found.floors, np.zeros(len(self.points) - found.floors.size))
 
-    def _floors(self, run: Run, start: np.ndarray | None) -> Floors:
-        chances = self.chances / self.chances.sum()
-        if run.solver is not None:
-            return plain(run, self.losses, chances)
-        close, eps = CLOSE / 2 * run.rtol, self.task.eps
-        solver = SCALED if eps > LARGE else FINE
-        return solve_floors(self.losses, eps, chances, tolerance=close, left=run.left, start=start, solver=solver)
-
     def _windows(self, nu: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Reaches whose thresholds are just below and above these; (n, 2) arrays of reaches and shares."""
         cost = self.task.cost
-        low, high = np.zeros(nu.size), np.full(nu.size, 1 / min(-cost.slopes[0], cost.slopes[1]))
-        for _ in range(HALVINGS):
-            middle = (low + high) / 2
-            under = self.of(cost.slopes[1] * middle) <= nu
-            low, high = np.where(under, middle, low), np.where(under, high, middle)
-        low, high = (
-            low * (1 - 2.0**-50),
-            high * (1 + 2.0**-50),
-        )  # floats err, and proofs take the lesser threshold at a jump
+        low, high = cost.reaches(nu, self.of)
+        # Floats err, and proofs take the lesser threshold at a jump.
+        low, high = low * (1 - 2.0**-50), high * (1 + 2.0**-50)
         least, most = (self.of(cost.slopes[1] * t) for t in (low, high))
         share = np.clip((nu - least) / np.maximum(most - least, 1e-300), 0.0, 1.0) * (most - least > NEAR)
         return np.array([low, high]), np.array([1 - share, share])
@@ -211,8 +199,7 @@ class Program:
         y = between(np.unique(np.clip(ends, *self.task.span)), 2)
         y = np.union1d(y, dips(y, self._lack(self._losses(y), nu)[1], everywhere=True))
         more, g = self._lack(self._losses(y), nu)
-        padded = np.concatenate([[np.inf], g, [np.inf]])
-        low = y[(g < 0) & (g <= padded[:-2]) & (g <= padded[2:])]
+        low = y[(g < 0) & minima(g)]
         return max(share, more), np.setdiff1d(low, self.y)
 
     def _lack(self, losses: np.ndarray, nu: np.ndarray) -> tuple[float, np.ndarray]:
@@ -236,11 +223,8 @@ class Program:
         """The floor's, for both sides where windows only just meet."""
         task, on = self.task, np.flatnonzero(floors)
         on = on[np.argsort(self.y[on], kind="stable")]
-        y, masses = self.y[on], floors[on]
-        window = of_pieces(masses, y, y).window(task.growth) / masses.sum()
-        shares = SHARES if self.jumps else (task.cost.share,)
-        eps, domain = task.problem.eps, task.problem.domain
-        return [KernelMechanism.private(eps, masses, y, y, window, domain, "ends", share) for share in shares]  # type: ignore[arg-type]
+        y = self.y[on]
+        return [task.mechanism(y, y, floors[on], share=share) for share in (SHARES if self.jumps else (None,))]
 
 
 def _evaluated(pieces: Branches, unit: float) -> Callable[[np.ndarray], np.ndarray]:

@@ -20,6 +20,8 @@ from optdp.problem.problem import Problem
 KNOTS = 8
 #: Of fitted pieces: bends closer to 0 than STEEP are one at 0, and integrals are not cut closer to it than FINEST.
 STEEP, FINEST = 1e-3, 1e-5
+#: Halvings in which the reach of a threshold is found.
+HALVINGS = 60
 #: Steps in which windows are placed, at most; the share of their mass that they may lack.
 ROOTS, LACK = 60, 1e-7
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(4)
@@ -71,7 +73,8 @@ class Cost:
             return np.asarray(law.of(0.0, width * np.asarray(u)) / unit)
 
         pieces = law.branches(problem.domain.exact_width, True)
-        knots = () if pieces is None else tuple(_bends(pieces))
+        bends = {} if pieces is None else _bends(pieces)
+        knots = tuple(bends)
         # Huber's loss bends smoothly where its formula changes: integrals do not.
         cuts = knots if pieces is None or len(pieces.knots) > KNOTS else tuple(map(float, pieces.knots))
         if pieces is not None and not law.convex and pieces != law.branches(problem.domain.exact_width, False):
@@ -79,10 +82,7 @@ class Cost:
             knots = tuple(sorted({0.0, *(k for k in knots if abs(k) > STEEP)}))
             cuts = tuple(sorted({*knots, *(float(k) for k in pieces.knots if FINEST < abs(k) < 1)}))
         a, b = law.slopes
-        rises = () if pieces is None else tuple(
-            float(k) for k, p, q in zip(pieces.knots, pieces.rows, pieces.rows[1:], strict=False)
-            if float(k) in knots and 0 < k < 1 and horner(q, k) - horner(p, k) > 1e-3 * unit
-        )  # fmt: skip
+        rises = tuple(k for k, rise in bends.items() if k in knots and 0 < k < 1 and rise > 1e-3 * unit)
         flat = pieces is not None and pieces.flat
         one = flat and pieces.even and len(pieces.knots) == 2
         square = law.exponent == 2
@@ -105,21 +105,32 @@ class Cost:
         """The threshold of an input x whose favoured outputs lie between a and b."""
         return np.asarray((x - a) * (b - x) if self.square else self.of(b - x))
 
+    def reaches(
+        self, nu: np.ndarray, of: Callable[[np.ndarray], np.ndarray] | None = None
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Reaches whose thresholds are just below and above these; `of`: for another form of the loss."""
+        low, high = np.zeros(nu.shape), np.full(nu.shape, 1 / min(-self.slopes[0], self.slopes[1]))
+        for _ in range(HALVINGS):
+            middle = (low + high) / 2
+            under = (of or self.of)(self.slopes[1] * middle) <= nu
+            low, high = np.where(under, middle, low), np.where(under, high, middle)
+        return low, high
+
     def excess(self, x: np.ndarray, y: np.ndarray, a: np.ndarray, b: np.ndarray) -> np.ndarray:
         """r(x, y): negative between a and b."""
         return np.asarray((y - a) * (y - b) if self.square else self.of(y - x) - self.of(b - x))
 
 
-def _bends(pieces: Branches) -> list[float]:
-    """The differences at which the loss jumps or has a kink, at most KNOTS: at other knots only its formula changes."""
+def _bends(pieces: Branches) -> dict[float, Fraction]:
+    """Where the loss jumps or has a kink, at most KNOTS, and by how much it rises: at other knots only its formula changes."""
     found = []
     for knot, left, right in zip(pieces.knots, pieces.rows, pieces.rows[1:], strict=False):
-        jump = abs(horner(right, knot) - horner(left, knot))
+        rise = horner(right, knot) - horner(left, knot)
         slopes = [horner([k * a for k, a in enumerate(row)][1:], knot) for row in (left, right)]
-        turn = abs(slopes[1] - slopes[0])
-        found.append((float(jump + turn), float(knot)))
+        found.append((float(abs(rise) + abs(slopes[1] - slopes[0])), float(knot), rise))
     scale = max(float(pieces(Fraction(1))), float(pieces(Fraction(-1)))) or 1.0
-    return sorted(knot for size, knot in sorted(found, reverse=True)[:KNOTS] if size > 1e-3 * scale)
+    largest = sorted(found, reverse=True)[:KNOTS]
+    return dict(sorted((knot, rise) for size, knot, rise in largest if size > 1e-3 * scale))
 
 
 def hat_masses(mesh: np.ndarray) -> np.ndarray:
@@ -138,7 +149,11 @@ def _segments(points: np.ndarray, mesh: np.ndarray, low: np.ndarray, high: np.nd
     count = np.where(high > low, np.maximum(last - first + 1, 0), 0)
     k = np.repeat(np.arange(points.size), count)
     cell = np.arange(count.sum()) - np.repeat(np.cumsum(count) - count, count) + first[k]
-    start, end = np.maximum(mesh[cell], low[k]), np.minimum(mesh[cell + 1], high[k])
+    return _cut(points, knots, k, cell, np.maximum(mesh[cell], low[k]), np.minimum(mesh[cell + 1], high[k]))
+
+
+def _cut(points: np.ndarray, knots: tuple[float, ...], k: np.ndarray, cell: np.ndarray, start: Any, end: Any) -> Any:
+    """Parts of cells, cut where points[k] + knot lies inside."""
     for knot in knots:
         at = points[k] + knot
         inside = (at > start) & (at < end)
@@ -158,13 +173,7 @@ def _kinked(points: np.ndarray, mesh: np.ndarray, knots: tuple[float, ...]) -> A
     pairs = np.unique(np.column_stack([k, cell[k, place]]), axis=0)
     k, cell = pairs[:, 0], pairs[:, 1]
     whole = k, cell, mesh[cell], mesh[cell + 1]
-    start, end, owner, home = mesh[cell], mesh[cell + 1], k, cell
-    for knot in knots:
-        spot = points[owner] + knot
-        cut = (spot > start) & (spot < end)
-        owner, home = np.append(owner, owner[cut]), np.append(home, home[cut])
-        start, end = np.append(start, spot[cut]), np.append(np.where(cut, spot, end), end[cut])
-    return whole, (owner, home, start, end)
+    return whole, _cut(points, knots, *whole)
 
 
 def hats(
@@ -422,7 +431,7 @@ class Floor:
         return np.asarray(out + growth * (near + np.minimum(at, 0.0) @ self.atoms[on]))
 
     def samples(
-        self, cost: Cost, growth: float, inner: int, low: float = 0.0, high: float = 1.0
+        self, cost: Cost, growth: float, inner: int, high: float = 1.0
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Inputs (increasing) between which the least loss is smooth, `inner` more in each stretch, and the ends of windows."""
         width, s = self.window(growth), cost.share
@@ -435,25 +444,25 @@ class Floor:
         a, b = self.quantile(mass), self.quantile(mass + width)
         if cost.tilted:
             x = self._moments[1][-1] + growth * (self.moment(mass + width) - self.moment(mass))
-            extra = [np.array([low, high])]
+            extra = [np.array([0.0, high])]
         else:
             x = (1 - s) * a + s * b
             # Gaps of the floor, in which windows end anywhere, and inputs beyond the first and last window's.
             jumps = np.flatnonzero((np.diff(mass) <= 4 * fine) & (np.diff(x) > 1e-9))
             shares = np.arange(1, inner + 1)[:, None] / (inner + 1)
             extra = [np.ravel(x[jumps] + shares * (x[jumps + 1] - x[jumps]))]
-            extra += [np.linspace(low, x[0], inner + 2), np.linspace(x[-1], high, inner + 2)]
+            extra += [np.linspace(0.0, x[0], inner + 2), np.linspace(x[-1], high, inner + 2)]
             extra += [self.y - k for k in cost.knots if k]
             if not cost.convex:  # lowest at an atom, where the loss has its kink, and highest between two
-                at = np.concatenate([[low], self.y[self.atoms > 0], [high]])
+                at = np.concatenate([[0.0], self.y[self.atoms > 0], [high]])
                 extra += [at[:-1] + np.diff(at) * i / (inner + 1) for i in range(1, inner + 1)]
                 extra += [at - k for k in (*cost.cuts, 0.0)]
         more = np.unique(np.concatenate(extra))
-        more = more[(more >= low) & (more <= high)]
+        more = more[(more >= 0) & (more <= high)]
         first, last = self.ends(more, cost, growth)
         x, a, b = np.append(x, more), np.append(a, first), np.append(b, last)
         order = np.argsort(x, kind="stable")
-        order = order[(x[order] >= low) & (x[order] <= high)]
+        order = order[(x[order] >= 0) & (x[order] <= high)]
         order = order[np.append(True, np.diff(x[order]) > 1e-12)]
         return x[order], a[order], b[order]
 

@@ -12,18 +12,14 @@ inputs whose mean no window reaches add the cut of that ray.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from optdp.design.kernel.floor import Floor, hat_masses, hats
 from optdp.design.kernel.task import Fold, Task
-from optdp.solvers.lp import Highs, LinearProgram, LinearSolver, LinearStatus, SolverFailure
-
-if TYPE_CHECKING:
-    from scipy.sparse import csr_matrix
+from optdp.solvers.lp import Highs, LinearProgram, LinearSolver, LinearStatus, Session, SolverFailure
 
 #: The default solver must not drop the small entries of narrow cells; rows and columns have their scales already, and programs
 #: are solved twice as fast as they come.
@@ -62,12 +58,10 @@ class Cuts:
 
 @dataclass(frozen=True)
 class Master:
-    """What the program found: its value, the best floor with the losses of inputs, and its active cuts."""
+    """What the program found: its value, the best floor with its own, and the active cuts."""
 
     value: float
     floor: Floor
-    inputs: np.ndarray
-    losses: np.ndarray
     attained: float
     cuts: Cuts
     program: LinearProgram
@@ -92,26 +86,15 @@ def rows(task: Task, y: np.ndarray, cuts: Cuts) -> tuple[np.ndarray, np.ndarray,
 
 
 def usual(task: Task) -> LinearSolver:
-    """The default solver for a task."""
+    """The task's solver, or the default one for it."""
     found = FINE if task.cost.tilted and task.eps < 1 else HIGHS
-    return replace(found, options=(*found.options, PERTURBED)) if task.fine else found
+    return task.solver or (replace(found, options=(*found.options, PERTURBED)) if task.fine else found)
 
 
-def unlimited() -> float:
-    """Seconds left where there is no limit."""
-    return np.inf
-
-
-def solve(
-    task: Task,
-    y: np.ndarray,
-    cuts: Cuts,
-    rtol: float,
-    solver: LinearSolver | None = None,
-    left: Callable[[], float] = unlimited,
-) -> Master:
+def solve(task: Task, y: np.ndarray, cuts: Cuts, rtol: float) -> Master:
     """The best floor on the mesh `y`, to the relative tolerance `rtol` between the program's value and the floor's own."""
-    fold, scale, thin, growth, prior = Fold(y.size, task.symmetric), task.scale, task.thin, task.growth, task.prior
+    fold, scale, growth, prior = Fold(y.size, task.symmetric), task.scale, task.growth, task.prior
+    thin = max(scale, 1.0)  # about 1/m(all): floors are in units of its inverse
     n, values = fold.count, 1 if prior is None else int(task.groups[-1]) + 1
     whole = np.concatenate([np.zeros(values), fold.rows(hat_masses(y)[None])[0], fold.rows(np.ones((1, y.size)))[0]])
     price = np.ones(1) if prior is None else np.bincount(task.groups, prior[1])
@@ -125,7 +108,7 @@ def solve(
                                                  "atom": slice(values + n, values + 2 * n)},
         name="optdp-kernel-floor",
     )  # fmt: skip
-    session = (solver or usual(task)).session(program)
+    session = usual(task).session(program)
     kinds: list[np.ndarray] = [np.zeros(1, dtype=bool)]  # rows that are cuts of losses
     owners = [np.empty(0, dtype=np.int64)]  # for each cut, which of these it is a part of
 
@@ -143,11 +126,7 @@ def solve(
         head = np.zeros((nu.size, values))
         head[np.arange(nu.size), 0 if prior is None else group[first]] = 1.0
         owners.append(owner + sum(int(kind.sum()) for kind in kinds))
-        session.add_rows(
-            sparse(np.hstack([head, -scale / thin * fold.rows(smooth), -scale / thin * fold.rows(atoms)])),
-            nu * scale,
-            np.full(nu.size, np.inf),
-        )
+        at_least(session, np.hstack([head, *(-scale / thin * fold.rows(t) for t in (smooth, atoms))]), nu * scale)
         kinds.append(np.ones(nu.size, dtype=bool))
 
     def reach(ends: np.ndarray, upper: bool) -> None:
@@ -161,15 +140,9 @@ def solve(
         low, high = (ends, zero + y[-1]) if upper else (zero + y[0], ends)
         at = sign * (y[None] - ends[:, None])
         smooth = hats(zero, y, below, ()) + growth * hats(zero, y, below, (), low, high)
-        table = np.hstack(
-            [
-                np.zeros((ends.size, values)),
-                *(-fold.rows(t) / size for t in (smooth, at + growth * np.minimum(at, 0.0))),
-            ]
-        )
-        session.add_rows(
-            sparse(table), (sign * (ends - goal) + MARGIN * task.width) * thin / size, np.full(ends.size, np.inf)
-        )
+        parts = [-fold.rows(t) / size for t in (smooth, at + growth * np.minimum(at, 0.0))]
+        least = (sign * (ends - goal) + MARGIN * task.width) * thin / size
+        at_least(session, np.hstack([np.zeros((ends.size, values)), *parts]), least)
         kinds.append(np.zeros(ends.size, dtype=bool))
 
     if cuts.x.size:
@@ -178,25 +151,20 @@ def solve(
         reach(y[y < 0.5], False)
         if not task.symmetric:
             reach(y[y > 0.5], True)
-    best: tuple[float, Floor, np.ndarray, np.ndarray] | None = None
+    best: tuple[float, Floor] | None = None
     count, inner = 0, INNER[0]
     # A mean that is missed by so little is reached by outputs farther apart.
     room = 0.0 if prior is None or task.problem.outputs is not None else rtol / 8
     while count < ROUNDS or best is None:
         count += 1
-        result = session.solve(time_limit=left())
+        result = session.solve(time_limit=task.left())
         if not result.usable and result.status is not LinearStatus.TIME_LIMIT:
-            result = session.solve(time_limit=left(), method="ipm")
+            result = session.solve(time_limit=task.left(), method="ipm")
         result = result.checked()
         value = result.objective / scale
         density, atoms = fold.full(result.value("density")) / thin, fold.full(result.value("atom")) / thin
         floor = Floor.of_hats(y, density, atoms)
-        if prior is None:
-            x, a, b, losses = floor.worst(task.cost, growth, inner, task.half)
-        else:
-            x = prior[0]
-            a, b = floor.ends(x, task.cost, growth)
-            losses = floor.values(x, a, b, task.cost, growth)
+        x, a, b, losses = task.losses(floor, inner)
         if task.cost.tilted:
             means = floor.lowest_mean(growth), floor.lowest_mean(growth, highest=True)
             if means[0] > 0:
@@ -207,17 +175,17 @@ def solve(
         else:
             means, reached = (0.0, 1.0), np.ones(x.size, dtype=bool)
         losses = np.where(reached, losses, np.inf)
-        attained = float(losses.max() if prior is None else losses @ prior[1])
+        attained = task.overall(losses)
         if means[0] > room or means[1] < 1 - room:  # inputs without weight count, too
             attained = np.inf
         if best is None or attained < best[0]:
-            best = attained, floor, x, losses
+            best = attained, floor
         if np.isfinite(best[0]) and best[0] - value <= (rtol if inner == INNER[0] else ROOM * rtol) * best[0]:
             if prior is not None or inner == INNER[1] or rtol > ROUGH:
                 break
             best, inner = None, INNER[1]
             continue
-        if not left():
+        if not task.left():
             if np.isfinite(best[0]):
                 break
             raise SolverFailure("the time limit was reached before the program was solved", LinearStatus.TIME_LIMIT)
@@ -233,21 +201,25 @@ def solve(
     assert best is not None
     tight = np.abs(result.row_dual)[np.concatenate(kinds)[: result.row_dual.size]] > 1e-12
     active = cuts.take(np.flatnonzero(np.append(tight, np.zeros(cuts.x.size, dtype=bool))[np.concatenate(owners)]))
-    return Master(value, best[1], best[2], best[3], best[0], active, session.program, count)
+    return Master(value, best[1], best[0], active, session.program, count)
 
 
 def _peaks(losses: np.ndarray, value: float, top: float, rtol: float) -> np.ndarray:
     """Where the loss has a local maximum well above the program's value."""
-    padded = np.concatenate([[-np.inf], losses, [-np.inf]])
-    peak = (losses >= padded[:-2]) & (losses >= padded[2:])
     # What is twice the value is cut off however large the largest loss is: one input's may be that of a floor of nearly 0.
     least = np.clip(value + 0.02 * (top - value), value * (1 + rtol / 4), 2 * value)
-    use = np.flatnonzero(peak & (losses > least))
+    use = np.flatnonzero(minima(-losses) & (losses > least))
     return use if use.size <= CUTS else use[np.argsort(-losses[use])[:CUTS]]
 
 
-def sparse(table: np.ndarray) -> csr_matrix:
-    """The table as solvers take it."""
+def at_least(session: Session, table: np.ndarray, least: np.ndarray) -> None:
+    """Add rows."""
     from scipy.sparse import csr_matrix
 
-    return csr_matrix(table)
+    session.add_rows(csr_matrix(table), least, np.full(least.size, np.inf))
+
+
+def minima(g: np.ndarray, width: int = 1) -> np.ndarray:
+    """Where g is least among its neighbours, so many at each side."""
+    around = np.lib.stride_tricks.sliding_window_view(np.pad(g, width, constant_values=np.inf), 2 * width + 1)
+    return np.asarray(around.min(axis=1) == g)

@@ -7,15 +7,14 @@ program whose rows are added at the outputs where g is least, with the inputs th
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
 
-from optdp.design.kernel.master import FINE, Cuts, sparse, unlimited
+from optdp.design.kernel.master import FINE, Cuts, at_least, minima
 from optdp.design.kernel.prior import Dual, PriorProgram
 from optdp.design.kernel.task import Task, between
-from optdp.solvers.lp import LinearProgram, LinearSolver
+from optdp.solvers.lp import LinearProgram
 
 #: Rounds of rows; how near (as a share of the tolerance) bound and program shall come; by what share its values differ at least.
 ROUNDS, CLOSE, LITTLE = 100, 0.02, 1e-9
@@ -27,10 +26,7 @@ LARGE = 1e5
 LESS = 1e-7
 
 
-def solve(
-    task: Task, start: Cuts, outputs: np.ndarray, rtol: float,
-    solver: LinearSolver | None = None, left: Callable[[], float] = unlimited,
-) -> tuple[Dual, bool]:  # fmt: skip
+def solve(task: Task, start: Cuts, outputs: np.ndarray, rtol: float) -> tuple[Dual, bool]:
     """The best windows of the prior's points and the best rays, from the windows `start` on.
 
     And whether none prove more than a little more.
@@ -43,7 +39,7 @@ def solve(
     size = np.concatenate([np.full(n, unit), np.full(n, np.sqrt(unit)), np.full(4, unit)])
     low, high = outputs[[0, -1]]  # rays bend between these
     bends = np.hstack([np.zeros((4, 2 * n)), np.kron(np.eye(2), [[-low, 1.0], [high, -1.0]])])
-    session = (solver or FINE).session(
+    session = (task.solver or FINE).session(
         LinearProgram(
             np.concatenate([chances, np.zeros(n), [0.0, 1.0, 1.0, -1.0]]) * size / unit, bends, np.zeros(4),
             np.full(4, np.inf), np.append(np.full(2 * n, -LARGE), [0.0, -LARGE] * 2), np.full(size.size, LARGE),
@@ -73,14 +69,14 @@ def solve(
         table = np.hstack([-near, -near * off, pairs]) * size
         scale = 1 / np.abs(table).max(axis=1)
         least = -(near * off * off).sum(axis=1) * scale
-        session.add_rows(sparse(table * scale[:, None]), least, np.full(y.size, np.inf))
+        at_least(session, table * scale[:, None], least)
 
     z = np.concatenate([(start.b - x) * (x - start.a), start.a + start.b - 2 * x, np.zeros(4)])
     best, at = found(z)
     add(z, best.outputs)
     top, inside = np.inf, False
     for _ in range(ROUNDS):
-        result = session.solve(time_limit=left())
+        result = session.solve(time_limit=task.left())
         if not result.usable:
             break
         before, top = top, result.objective * unit
@@ -88,11 +84,10 @@ def solve(
         for share in SHARES:
             z = at + share * (result.x * size - at)
             new, fallen = found(z)
-            g = np.concatenate([[np.inf], new.g, [np.inf]])
-            add(z, new.outputs[(g[1:-1] <= g[:-2]) & (g[1:-1] <= g[2:]) & (g[1:-1] < 0)])
+            add(z, new.outputs[minima(new.g) & (new.g < 0)])
             if new.worth > best.worth:
                 best, at = new, fallen
-        if best.worth >= top * (1 - CLOSE * rtol) or top >= before * (1 - LITTLE) or not left():
+        if best.worth >= top * (1 - CLOSE * rtol) or top >= before * (1 - LITTLE) or not task.left():
             break
     y = between(best.outputs, 1)
     best = replace(best, outputs=y, g=best.program.values(y, best.columns))

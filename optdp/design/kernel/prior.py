@@ -10,7 +10,7 @@ windows lifts g above 0 between the rows.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise, product
@@ -20,9 +20,9 @@ import numpy as np
 
 from optdp.certificates.kernel import KernelCertificate
 from optdp.design.kernel.floor import GAUSS, Cost, Floor, hat_masses, hats
-from optdp.design.kernel.master import Cuts, sparse, unlimited, usual
+from optdp.design.kernel.master import Cuts, at_least, minima, usual
 from optdp.design.kernel.task import Fold, Task, between, grid
-from optdp.solvers.lp import LinearProgram, LinearSolver, LinearStatus
+from optdp.solvers.lp import LinearProgram, LinearStatus
 
 log = logging.getLogger("optdp")
 
@@ -101,7 +101,7 @@ class PriorProgram:
                 value = np.where(k == 0, 1.0, np.where(k == 1, a + b, a * b))
             else:
                 value = -cost.nu(t, a, b)
-            return (value * task.density(t) if task.has_density else value) + 0.0 * k
+            return value * task.density(t) + 0.0 * k
 
         return tuple(hats(np.zeros(3 if cost.square and not nu else 1), x, integrand, ()))
 
@@ -112,7 +112,7 @@ class PriorProgram:
         def excess(k: Any, t: np.ndarray) -> np.ndarray:
             a, b = np.interp(t, x, low), np.interp(t, x, high)
             value = self._size(t, a, b) if nu else cost.excess(t, outputs[k], a, b)
-            return value * task.density(t) if task.has_density else value
+            return value * task.density(t)
 
         start = np.interp(outputs, high, x, left=x[0], right=x[-1])
         end = np.interp(outputs, low, x, left=x[0], right=x[-1])
@@ -130,8 +130,7 @@ class PriorProgram:
         if not cost.square and not nu:
 
             def loss(k: Any, t: np.ndarray) -> np.ndarray:
-                value = cost.of(outputs[k] - t)
-                return value * task.density(t) if task.has_density else value
+                return cost.of(outputs[k] - t) * task.density(t)
 
             far = hats(outputs, x, loss, self.knots)
         for low, high in self.layers:
@@ -142,11 +141,7 @@ class PriorProgram:
                 whole = far + terms[0]
             start, end, excess, knots = self._near(outputs, low, high, nu)
             parts.append(self.fold.rows(whole + task.growth * hats(outputs, x, excess, knots, start, end)))
-        c = self.atoms
-        parts.append(self._atom_rows(outputs, c.x, c.a, c.b, nu))
-        if task.symmetric:
-            parts[-1] = parts[-1] + self._atom_rows(outputs, 1 - c.x, 1 - c.b, 1 - c.a, nu)
-        return np.hstack(parts)
+        return np.hstack([*parts, sum(self._atom_rows(outputs, self.atoms, nu))])
 
     def values(self, outputs: np.ndarray, columns: np.ndarray) -> np.ndarray:
         """g at the outputs."""
@@ -155,10 +150,7 @@ class PriorProgram:
             return np.asarray(self.table(outputs) @ columns)
         weights = columns[n * len(self.layers) :]
         on = np.flatnonzero(weights)
-        c = self.atoms.take(on)
-        out = self._atom_rows(outputs, c.x, c.a, c.b, False) @ weights[on]
-        if task.symmetric:
-            out += self._atom_rows(outputs, 1 - c.x, 1 - c.b, 1 - c.a, False) @ weights[on]
+        out: Any = sum(rows @ weights[on] for rows in self._atom_rows(outputs, self.atoms.take(on)))
         for i, (low, high) in enumerate(self.layers):
             prior = Floor.of_hats(mesh, self.fold.full(columns[i * n : (i + 1) * n]), np.zeros(mesh.size))
             if not prior.total:
@@ -177,11 +169,14 @@ class PriorProgram:
         size = np.minimum(((b - a) / 2) ** 2, 1.0) if self.task.cost.square else self.task.cost.nu(x, a, b)
         return np.where(np.isinf(b - a), 0.0, size + 0 * x)  # rays stay as they are
 
-    def _atom_rows(self, outputs: np.ndarray, x: np.ndarray, a: np.ndarray, b: np.ndarray, nu: bool) -> np.ndarray:
-        r = _excess(self.task.cost, x[None], outputs[:, None], a[None], b[None])
-        if nu:
-            return np.asarray(self._size(x, a, b)[None] * np.where(r < 0, 1 + self.task.growth, 1.0))
-        return np.asarray(r + self.task.growth * np.minimum(r, 0.0))
+    def _atom_rows(self, outputs: np.ndarray, atoms: Cuts, nu: bool = False) -> Iterator[np.ndarray]:
+        """The atoms' coefficients, and those of their mirror images."""
+        for c in (atoms, Cuts(1 - atoms.x, 1 - atoms.b, 1 - atoms.a))[: 1 + self.task.symmetric]:
+            r = _excess(self.task.cost, c.x, outputs[:, None], c.a, c.b)
+            if nu:
+                yield self._size(c.x, c.a, c.b) * np.where(r < 0, 1 + self.task.growth, 1.0)
+            else:
+                yield r + self.task.growth * np.minimum(r, 0.0)
 
     def gains(self, *, shrinking: bool = False) -> np.ndarray:
         """int nu of each column; `shrinking`: what it loses for each share by which its thresholds fall."""
@@ -191,7 +186,7 @@ class PriorProgram:
             out = np.zeros(x.size)
             for g, w in GAUSS:
                 t, a, b = (v[:-1] * (1 - g) + v[1:] * g for v in (x, low, high))
-                value = threshold(t, a, b) * steps * w * (task.density(t) if task.has_density else 1.0)
+                value = threshold(t, a, b) * steps * w * task.density(t)
                 out[:-1] += value * (1 - g)
                 out[1:] += value * g
             parts.append(self.fold.rows(out[None])[0])
@@ -214,9 +209,14 @@ class PriorProgram:
         return np.concatenate([np.tile(mass, k), atoms])[None], np.ones(1), np.ones(1)
 
     def solve(
-        self, outputs: np.ndarray, before: Dual | None, solver: LinearSolver | None = None,
-        left: Callable[[], float] = unlimited, *, close: float = np.inf, worth: float = 0.0, lacking: bool = False,
-    ) -> Dual | None:  # fmt: skip
+        self,
+        outputs: np.ndarray,
+        before: Dual | None,
+        *,
+        close: float = np.inf,
+        worth: float = 0.0,
+        lacking: bool = False,
+    ) -> Dual | None:
         """The best prior with g >= 0 at `outputs`.
 
         **Arguments:** `before`: one for windows much like these; `close`: priors of at least the value `worth` are to need no
@@ -236,7 +236,7 @@ class PriorProgram:
             np.append(gains * size, [-1 / small] * width) * self.task.scale, np.pad(head * size, ((0, 0), (0, width))),
             low, high, maximise=True, name="optdp-kernel-prior",
         )  # fmt: skip
-        session = (solver or usual(self.task)).session(program)
+        session, left = usual(self.task).session(program), self.task.left
         on = np.zeros(outputs.size, dtype=bool)
         new = np.arange(0, outputs.size, 4)
         if before is not None:
@@ -248,26 +248,20 @@ class PriorProgram:
         rounds = looks = 0
         while True:
             on[new] = True
-            session.add_rows(
-                sparse(np.hstack([table[new] * size, np.ones((new.size, width))])),
-                np.zeros(new.size),
-                np.full(new.size, np.inf),
-            )
+            at_least(session, np.hstack([table[new] * size, np.ones((new.size, width))]), np.zeros(new.size))
             result = session.solve(time_limit=left())
             if result.status is not LinearStatus.OPTIMAL:
                 result = session.solve(time_limit=left(), method="ipm")
             if not result.usable:
                 if lacking or best is not None or not left():
                     return best
-                return self.solve(outputs, before, solver, left, close=close, worth=worth, lacking=True)
+                return self.solve(outputs, before, close=close, worth=worth, lacking=True)
             rounds += 1
             x, lack = np.maximum(result.x[: size.size] * size, 0.0), float(result.x[size.size :].sum())
             if self.task.prior is not None:  # solvers give a point more than its chance, by their tolerance
                 x *= 1 - head.T @ np.maximum(1 - high / np.maximum(head @ x, 1e-300), 0.0)
             g = table @ x + lack
-            padded = np.concatenate([[np.inf, np.inf], g, [np.inf, np.inf]])
-            around = np.min([padded[i : i + g.size] for i in range(5)], axis=0)
-            new = np.flatnonzero((g < -CLOSE) & ~on & (g == around))
+            new = np.flatnonzero((g < -CLOSE) & ~on & minima(g, 2))
             if new.size and rounds < ROUNDS:
                 if not left():
                     return best
@@ -307,10 +301,7 @@ class PriorProgram:
         if not count:
             return self
         weights = np.array(dual.densities[:count]) + 1e-300
-        low, high = (
-            sum(w * layer[k] for w, layer in zip(weights, self.layers, strict=False)) / weights.sum(axis=0)
-            for k in (0, 1)
-        )
+        low, high = (weights[:, None] * self.layers[:count]).sum(axis=0) / weights.sum(axis=0)
         layers = _layers(self.task, self.mesh, low, high, (1.0,)) + self.layers[count:]
         return PriorProgram(self.task, self.mesh, layers, self.atoms.take(np.flatnonzero(dual.weights)))
 
@@ -339,11 +330,10 @@ def layers_of(floor: Floor, mesh: np.ndarray, task: Task) -> tuple[list[tuple[np
     cost, growth = task.cost, task.growth
     low, high = floor.ends(mesh, cost, growth)
     if task.symmetric:  # exactly: x -> 1 - x swaps the ends
-        first = np.arange(mesh.size) < mesh.size // 2
-        low, high = np.where(first, low, 1 - high[::-1]), np.where(first, high, 1 - low[::-1])
+        k = mesh.size // 2
+        low[-k:], high[-k:] = 1 - high[:k][::-1], 1 - low[:k][::-1]
         if mesh.size % 2:
-            low[mesh.size // 2] = (low[mesh.size // 2] + 1 - high[mesh.size // 2]) / 2
-            high[mesh.size // 2] = 1 - low[mesh.size // 2]
+            low[k], high[k] = (low[k] + 1 - high[k]) / 2, (high[k] + 1 - low[k]) / 2
     layers = [] if task.in_steps else _layers(task, mesh, low, high, LAYERS)
     for level in _levels(task):
         layers.append((mesh + cost.slopes[0] * level, mesh + cost.slopes[1] * level))
@@ -401,7 +391,7 @@ def _layers(
 ) -> list[tuple[np.ndarray, np.ndarray]]:
     """Windows with these shares of the given ones' widths."""
     middle, slopes = (grid((low + high) / 2), (-1.0, 1.0)) if task.cost.tilted else (mesh, task.cost.slopes)
-    reaches = [_steady(mesh, f * (high - middle) / slopes[1], middle, slopes) for f in shares]
+    reaches = [steady(mesh, f * (high - middle) / slopes[1], middle, slopes, even=task.symmetric) for f in shares]
     return [(middle + slopes[0] * t, middle + slopes[1] * t) for t in reaches]
 
 
@@ -426,10 +416,10 @@ def certificate(dual: Dual, shrink: float) -> KernelCertificate:
             reach = _shrunk((high - low) / 2, shrink)
             unit = 2.0 ** (np.ceil(np.log2(max(float(np.abs([centre, reach]).max()), 1.0))) - 52)  # sums are exact
             centre, reach = (np.round(v / unit) * unit for v in (centre, reach))
-            reaches.append(_steady(mesh, reach, centre, (-1.0, 1.0), slack=0.0, still=STILL))
+            reaches.append(steady(mesh, reach, centre, (-1.0, 1.0), even=task.symmetric, slack=0.0, still=STILL))
             centres.append(tuple(centre.tolist()))
         else:
-            reaches.append(_steady(mesh, (high - mesh) / slope * (1 - shrink), mesh, cost.slopes))
+            reaches.append(steady(mesh, (high - mesh) / slope * (1 - shrink), mesh, cost.slopes, even=task.symmetric))
     far, rays = np.isinf(atoms.b - atoms.a), []
     for sign, bends in ((-1.0, atoms.b), (1.0, atoms.a)):  # the sum of those at one end is one that is no worse
         slopes = weights * (far & np.isfinite(bends))
@@ -473,10 +463,7 @@ def two_atoms(task: Task) -> KernelCertificate:
         y = np.linspace(0.0, 1.0, 513)
         near, far = np.sort([cost.of(y), cost.of(y - 1)], axis=0)
         level = float(np.min(((1 + task.growth) * near + far) / (2 + task.growth))) * safe
-        low, high = 0.0, 1.0 / min(-cost.slopes[0], cost.slopes[1])
-        for _ in range(80):
-            t = (low + high) / 2
-            low, high = (t, high) if float(cost.of(np.array(cost.slopes[1] * t))) <= level else (low, t)
+        low = float(cost.reaches(np.array(level))[0])
         return KernelCertificate(points=(0.0, 1.0), weights=(0.5, 0.5), point_reaches=(low * safe,) * 2)
     # Favoured outputs between 1/2 + s/f and 1/2 + s f, for f + 1/f = 2 coth(eps/2), and their mirror image: g has a double root.
     half = max((1 + 2 / task.growth) * safe, 1.0)
@@ -491,17 +478,16 @@ def two_atoms(task: Task) -> KernelCertificate:
     )  # fmt: skip
 
 
-def _steady(
-    mesh: np.ndarray, reach: np.ndarray, middle: np.ndarray, slopes: tuple[float, float], *, slack: float = 2.0**-40,
-    still: float = 0.0,
+def steady(
+    mesh: np.ndarray, reach: np.ndarray, middle: np.ndarray, slopes: tuple[float, float], *, even: bool = False,
+    slack: float = 2.0**-40, still: float = 0.0,
 ) -> np.ndarray:  # fmt: skip
     """The reaches, changed by roundings where the ends of windows would decrease in exact arithmetic.
 
-    **Arguments:** `slack`: by which share of the middle's step both ends move at least; one that moves by less than the share
-    `still` moves by no more than that.
+    **Arguments:** `even`: whether x -> 1 - x leaves all as it is; `slack`: by which share of the middle's step both ends move at
+    least; one that moves by less than the share `still` moves by no more than that.
     """
     out, count = np.maximum(reach, 0.0), mesh.size
-    even = bool((mesh + mesh[::-1] == 1).all()) and slopes[0] == -slopes[1] and np.allclose(middle + middle[::-1], 1)
     for i in range(1, (count + 1) // 2 if even else count):
         # middle + slope * reach must not decrease, for both slopes.
         step = (middle[i] - middle[i - 1]) * (1 - slack)

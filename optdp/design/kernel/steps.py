@@ -29,20 +29,19 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from itertools import pairwise
 
 import numpy as np
 
 from optdp.certificates.kernel import ATOMS, KernelCertificate
-from optdp.design.kernel.floor import of_pieces
 from optdp.design.kernel.task import Task
 from optdp.exact.lattice import Lattice
 from optdp.exact.numbers import next_float
 from optdp.mechanisms.kernel import KernelMechanism
 from optdp.mechanisms.piecewise import CELLS
-from optdp.solvers.lp import Highs, LinearProgram, LinearSolver
+from optdp.solvers.lp import Highs, LinearProgram
 
 #: At most so many points of P, and numbers in a program. Floats that are rationals of at most this denominator but for a share
 #: NEAR are taken for these.
@@ -79,8 +78,7 @@ def packing(task: Task) -> KernelCertificate:
 def covers(task: Task, count: int) -> list[KernelMechanism]:
     """Covers: `count` even ones, and as few numbers that can be sent as have every float of the domain in a window."""
     domain, width, lower = task.problem.domain, task.problem.domain.exact_width, Fraction(task.problem.domain.lower)
-    eps = task.problem.eps
-    assert task.cost.step is not None and eps is not None
+    assert task.cost.step is not None
     low, high = (lower + width * Fraction(end) for end in task.span)
     step, reach, x, outputs = Lattice.between(low, high).step, task.cost.step * width, lower, list[Fraction]()
     while x <= domain.upper and 2 * len(outputs) < ATOMS:
@@ -98,16 +96,11 @@ def covers(task: Task, count: int) -> list[KernelMechanism]:
             y[0] = math.nextafter(y[0], -math.inf)
         if y[-1] < exact[-1]:
             y[-1] = math.nextafter(y[-1], math.inf)
-        window = (CELLS // y.size + 1) / CELLS
-        for share in SHARES:
-            made = KernelMechanism.private(eps, np.ones(y.size), y, y, window, domain, "ends", share)
-            found.append(made)
+        found += [task.mechanism(y, y, window=(CELLS // y.size + 1) / CELLS, share=share) for share in SHARES]
     return found
 
 
-def stairs(
-    task: Task, solver: LinearSolver, left: Callable[[], float]
-) -> Iterator[tuple[list[KernelMechanism], KernelCertificate, bool]]:
+def stairs(task: Task) -> Iterator[tuple[list[KernelMechanism], KernelCertificate, bool]]:
     """Mechanisms and proofs of finite programs: for the loss as it is, and for steps that floats tell from these at both sides.
 
     With each: whether it is whole, so that a wider bracket is for other numbers than floats to close.
@@ -126,7 +119,7 @@ def stairs(
     programs: tuple[Program, ...] = own, (short, -1), (short, 1)
     for program in dict.fromkeys(programs):
         ladder = _Ladder(task, levels, *program)
-        if found := ladder.solve(solver, left()) if ladder.closed or program == own else None:
+        if found := ladder.solve() if ladder.closed or program == own else None:
             yield ladder.mechanisms(found[0]), ladder.certificate(found[1], program == own), ladder.closed
 
 
@@ -134,20 +127,18 @@ class _Ladder:
     """The finite program for steps b (1 + side iota)."""
 
     def __init__(self, task: Task, levels: np.ndarray, jumps: Sequence[Fraction], side: int) -> None:
-        self.task, self.jumps, self.levels = task, jumps, levels
+        self.task, self.jumps, self.levels, self.closed = task, jumps, levels, True
         ends = [(Fraction(end), Fraction(0)) for end in (0, 1, *task.span)]
         steps = [(s * b, s * side * b) for b in jumps for s in (-1, 1)]
 
-        points, queue = set(ends), list(dict.fromkeys(ends))
-        most, closed = min(POINTS, math.isqrt(ENTRIES // levels.size)), True
-        led = ((p + b, k + c) for p, k in queue for b, c in steps)  # the queue grows
-        for point in led:
+        points, queue, most = set(ends), list(dict.fromkeys(ends)), min(POINTS, math.isqrt(ENTRIES // levels.size))
+        for point in ((p + b, k + c) for p, k in queue for b, c in steps):  # the queue grows
             if ends[0] <= point <= ends[1] and point not in points:
-                if not (closed := len(points) < most):
+                if len(points) >= most:
+                    self.closed = False
                     break
                 points.add(point)
                 queue.append(point)
-        self.closed = closed
         #: What each input's place is between.
         self.cells = list(pairwise(sorted(points)))
         #: Outputs.
@@ -164,7 +155,7 @@ class _Ladder:
         gap = min((q - p for (p, _), (q, _) in pairwise(sorted(points)) if p < q), default=Fraction(1))
         self.iota = Fraction(2) ** (math.floor(math.log2(gap)) - 4)
 
-    def solve(self, solver: LinearSolver, time_limit: float) -> tuple[np.ndarray, np.ndarray] | None:
+    def solve(self) -> tuple[np.ndarray, np.ndarray] | None:
         """(the floor's masses, multipliers of the values nu for each cell); None if there is no solution.
 
         By the dual, with multipliers of nu > 0 in units of 1/E: what E multiplies is then 1, and the rest may go if E is large.
@@ -180,11 +171,9 @@ class _Ladder:
             count, np.vstack([mass, rows.T]), np.append(1.0, np.zeros(r.shape[2])),
             np.append(1.0, np.full(r.shape[2], np.inf)), maximise=True, name="optdp-kernel-steps",
         )  # fmt: skip
-        found = program.solve(solver, time_limit=time_limit)
-        if not found.usable:
-            return None
+        found = program.solve(self.task.solver or HIGHS, time_limit=self.task.left())
         masses = np.maximum(-found.row_dual[1:], 0.0) / (1 + growth)
-        if not masses.any():  # more outputs than these would be needed
+        if not (found.usable and masses.any()):  # without masses more outputs than these would be needed
             return None
         weights = (np.maximum(found.x, 0.0) * np.where(count > 0, 1 / (1 + growth), 1.0)).reshape(nu.size, n)
         return masses, weights
@@ -193,9 +182,7 @@ class _Ladder:
         """The floor's mechanism, for both of an input's places between two outputs."""
         task, on = self.task, np.flatnonzero(masses)
         y = np.clip([float(p + k * self.iota) for p, k in (self.points[i] for i in on)], *task.span)
-        window = of_pieces(masses[on], y, y).window(task.growth) / masses.sum()
-        eps, domain = task.problem.eps, task.problem.domain
-        return [KernelMechanism.private(eps, masses[on], y, y, window, domain, "ends", share) for share in SHARES]  # type: ignore[arg-type]
+        return [task.mechanism(y, y, masses[on], share=share) for share in SHARES]
 
     def certificate(self, multipliers: np.ndarray, exact: bool) -> KernelCertificate:
         """The prior: inputs at the points themselves between two that are infinitesimally near, if all is `exact`."""

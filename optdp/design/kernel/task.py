@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 
-from optdp.design.kernel.floor import Cost
+from optdp.design.kernel.floor import Cost, Floor, of_pieces
+from optdp.mechanisms.kernel import KernelMechanism
 from optdp.problem.density import Density
 from optdp.problem.objectives import Average
 from optdp.problem.priors import Prior
 from optdp.problem.problem import Problem
+from optdp.solvers.lp import LinearSolver
 
 #: Cells of the first mesh for gaps of 1e-3, at least and at most: as 1 over the square root of the gap asked for.
 COARSE, LEAST, MOST = 32, 8, 64
@@ -46,12 +50,15 @@ class Task:
     """An interval's problem in shares of its domain.
 
     `outputs`: nodes of the floor; under a density the inputs of losses that jump lie between those where they do. `fine`: whether
-    a narrow gap is asked for, so that programs are large.
+    a narrow gap is asked for, so that programs are large; `solver`, `left`: what solves linear programs, and for how many more
+    seconds.
     """
 
     problem: Problem
     outputs: tuple[float, ...] = ()
     fine: bool = False
+    solver: LinearSolver | None = None
+    left: Callable[[], float] = lambda: math.inf
 
     @cached_property
     def cost(self) -> Cost:
@@ -75,25 +82,20 @@ class Task:
     def width(self) -> float:
         """The window of the best piecewise mechanism: the scale of everything here, at most 1/2."""
         w = np.geomspace(1e-8, 1.0, 400)
-        t = np.linspace(0.0, 1.0, 65)[1:]
-        far = float(np.mean(self.cost.of(t)))
-        near = self.cost.of(w[:, None] * t / 2).mean(axis=1)
-        mass = 1 / (1 + self.growth * w)
-        return float(min(w[np.argmin(mass * far + (1 - mass) * near)], 0.5))
+        return float(min(w[np.argmin(self._common(w))], 0.5))
+
+    def _common(self, window: np.ndarray) -> np.ndarray:
+        """About the losses of piecewise mechanisms with these windows."""
+        t, mass = np.linspace(0.0, 1.0, 65)[1:], 1 / (1 + self.growth * window)
+        near = self.cost.of(window[:, None] * t / 2).mean(axis=1)
+        return np.asarray(mass * np.mean(self.cost.of(t)) + (1 - mass) * near)
 
     @cached_property
     def scale(self) -> float:
         """About 1/V: the programs work with values times this."""
         if self.cost.tilted and self.eps < 1:
             return float(4 / (1 + 2 / self.growth) ** 2)
-        mass = 1 / (1 + self.growth * self.width)
-        t = np.linspace(0.0, 1.0, 65)[1:]
-        return 1 / float(mass * np.mean(self.cost.of(t)) + (1 - mass) * np.mean(self.cost.of(self.width * t / 2)))
-
-    @property
-    def thin(self) -> float:
-        """About 1/m(all): the programs work with floors times this."""
-        return max(self.scale, 1.0)
+        return 1 / float(self._common(np.array([self.width]))[0])
 
     @cached_property
     def span(self) -> tuple[float, float]:
@@ -178,12 +180,10 @@ class Task:
         """Whether it is of a loss that is not in steps, and means are free: its proofs are thresholds alone."""
         return self.has_density and not self.in_steps and not self.cost.tilted
 
-    def density(self, x: np.ndarray) -> np.ndarray:
-        """The prior's density per share of the domain."""
-        prior, domain = self.problem.objective.prior, self.problem.domain
-        if isinstance(prior, Density):
-            return np.asarray(float(domain.width) * prior(domain.lower + domain.width * np.asarray(x)))
-        return np.ones(np.shape(x))
+    def density(self, x: np.ndarray) -> Any:
+        """The prior's density per share of the domain, or 1 for other objectives."""
+        prior, domain = getattr(self.problem.objective, "prior", None), self.problem.domain
+        return float(domain.width) * prior(domain.lower + domain.width * x) if isinstance(prior, Density) else 1.0
 
     def mass(self, low: float, high: float) -> float:
         """The prior's mass between two shares."""
@@ -199,6 +199,31 @@ class Task:
         low, high = self.span
         even = self.cost.slopes[0] == -self.cost.slopes[1] and low == 1 - high
         return even and self.prior is None
+
+    def mechanism(
+        self, lows: np.ndarray, highs: np.ndarray, masses: np.ndarray | None = None, *, window: float | None = None,
+        share: float | None = None,
+    ) -> KernelMechanism:  # fmt: skip
+        """The mechanism with these pieces of a floor (`masses`: alike), its windows what rows lack to mass 1, or this share."""
+        masses = np.ones(lows.size) if masses is None else masses
+        if window is None:
+            window = of_pieces(masses, lows, highs).window(self.growth) / masses.sum()
+        return KernelMechanism.private(
+            self.problem.eps, masses, lows, highs, window, self.problem.domain,  # type: ignore[arg-type]
+            "mean" if self.cost.tilted else "ends", self.cost.share if share is None else share,
+        )  # fmt: skip
+
+    def losses(self, floor: Floor, inner: int, most: float = np.inf) -> tuple[np.ndarray, ...]:
+        """Inputs that matter with the ends of their windows and their losses (see `Floor.worst`)."""
+        if self.prior is None:
+            return floor.worst(self.cost, self.growth, inner, self.half, most)
+        x = self.prior[0]
+        a, b = floor.ends(x, self.cost, self.growth)
+        return x, a, b, floor.values(x, a, b, self.cost, self.growth, most)
+
+    def overall(self, losses: np.ndarray) -> float:
+        """The largest or the average loss of these inputs."""
+        return float(losses.max() if self.prior is None else losses @ self.prior[1])
 
     @property
     def half(self) -> float:
@@ -282,10 +307,9 @@ class Fold:
         """Coefficients of the unknowns, from those of all entries."""
         if not self.symmetric:
             return table
-        out = table[:, : self.count].copy()
-        other = table[:, ::-1][:, : self.count]
-        middle = np.arange(self.count) == self.size - 1 - np.arange(self.count)
-        return np.asarray(out + np.where(middle, 0.0, other))
+        other = table[:, ::-1][:, : self.count].copy()
+        other[:, self.size // 2 :] = 0.0  # the middle is its own image
+        return np.asarray(table[:, : self.count] + other)
 
     def full(self, half: np.ndarray) -> np.ndarray:
         """All entries, from the unknowns."""
