@@ -143,7 +143,7 @@ def test_the_written_program_read_by_scip_has_the_same_optimum(name, tmp_path):
     model.hideOutput()
     model.readProblem(str(path))
     model.setParam("limits/gap", 1e-6)
-    model.setParam("limits/time", 120)
+    model.setParam("limits/time", 600)
     model.optimize()
     assert model.getStatus() in ("optimal", "gaplimit")
     assert model.getObjVal() * unit == pytest.approx(solution.value, rel=1e-4)  # SCIP's feasibility tolerance is 1e-6

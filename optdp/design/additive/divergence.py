@@ -524,7 +524,8 @@ def _on_lattices(run: Run, rtol: float, n: int | None) -> Solution:
         before, best = best, found.better(best)
         if before is not None and before.value < found.value:  # what is told is about the noise
             best = replace(best, program=before.program)
-        if fixed or best.gap <= rtol or time.perf_counter() > deadline:
+        hopeless = before is not None and before.lower <= 0 and best.lower <= 0 and near is None
+        if fixed or best.gap <= rtol or hopeless or time.perf_counter() > deadline:
             break
         last, most = points, int(min(4 * points, VARIABLES / (task.radius + 1), room * points))
         most = min(most, JUMPY) if task.jumps else most
