@@ -23,6 +23,7 @@ from optdp.mechanisms.additive import AdditiveMechanism
 from optdp.mechanisms.baselines.calibrated import CalibratedLaplace, GaussianNoise, laplace
 from optdp.mechanisms.baselines.noise import Laplace, TruncatedLaplacian
 from optdp.mechanisms.gaussian import LatticeGaussian
+from optdp.mechanisms.staircase import LatticeStaircase
 from optdp.report import notions, releases
 from optdp.report.additive import profile_report
 
@@ -170,6 +171,14 @@ def test_composition_of_a_million_releases_is_not_below_the_exact_delta():
     noise = Rare(1.0, 1e-6, 5e-17)
     assert 4.9999999998e-11 <= composed_delta(noise, 0.012, 10**6) <= 1e-9
     assert 1.9769187284028375e-4 <= composed_delta(noise, 0.0005005, 10**6) <= 1.9770e-4  # by binomials, to 60 digits
+
+
+def test_composition_up_to_the_largest_epsilon_and_of_noise_that_tells_all():
+    """Profiles are asked for up to eps = 30 alone, and two integers next to each other have no answer in common."""
+    for noise in (Laplace(30.0), LatticeStaircase.private(29.5)):
+        assert 0.9 < composed_delta(noise, 7.3, 1) <= 1 and composed_delta(noise, 60.0, 2) <= 1e-11
+    silent = AdditiveMechanism(optdp.Integers(), 1, 1, (1,))
+    assert composed_delta(silent, 1.0, 3) == silent.delta(1.0) == 1.0
 
 
 @pytest.mark.parametrize("k", [1, 10, 100])

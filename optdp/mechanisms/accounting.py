@@ -114,7 +114,7 @@ def composed_delta(noise: Any, eps: float, releases: int, *, step: float | None 
     _affordable(reach / step, step)
     count = math.ceil(reach / step)
     grid = step * np.arange(count + 1)
-    positive = np.minimum.accumulate(profile(noise, grid))
+    positive = np.minimum.accumulate(profile(noise, np.minimum(grid, furthest)))  # it does not grow beyond
     # H at -eps is 1 - e^-eps + e^-eps H(eps), by the symmetry of the noise.
     line = np.concatenate([(1 - np.exp(-grid) * (1 - positive))[:0:-1], positive])
     losses = step * np.arange(-count, count + 1)
@@ -122,10 +122,10 @@ def composed_delta(noise: Any, eps: float, releases: int, *, step: float | None 
     # Where what is known of H is not convex (roundings, or bounds of 1 below a guarantee), it is below a line.
     width = np.diff(np.append(0.0, ratio))
     slope = isotonic_regression(np.diff(np.append(1.0, line)) / width, weights=width).x
-    mass = np.diff(np.append(slope, 0.0)) * ratio
+    mass = np.maximum(np.diff(np.append(slope, 0.0)), 0.0) * ratio
     lost = max(float(line[-1]), 0.0)
     # Only losses up to where k releases come but for a chance of OUTSIDE matter: on a circle what goes further comes out below.
-    half = max(_within(mass, losses, releases), _within(mass, -losses, releases))
+    half = max(0.0, *(_within(mass, sign * losses, releases) for sign in (1, -1)))
     _affordable(half / step / 4, step)
     size = 1 << math.ceil(math.log2(2 * half / step + 2 * count + 2))
     wrapped = np.zeros(size)
@@ -142,6 +142,8 @@ def composed_delta(noise: Any, eps: float, releases: int, *, step: float | None 
 def _within(mass: np.ndarray, losses: np.ndarray, releases: int) -> float:
     """What the sum of so many losses exceeds with a chance of at most OUTSIDE: Chernoff's bound, at the best of some tilts."""
     reach = float(losses.max())
+    if not mass.any():
+        return 0.0
     tilts = 600 / reach * 2.0 ** -np.arange(40)
     powers = np.array([math.log(float(mass @ np.exp(tilt * losses))) for tilt in tilts])
     return min(releases * reach, float(((releases * powers - math.log(OUTSIDE)) / tilts).min()))
