@@ -535,3 +535,12 @@ def test_losses_that_are_not_of_the_distance_are_integrated(placement):
     assert float(tilted) == pytest.approx(float(mechanism.expected_loss(0.7, "abs")))
     with pytest.raises(ValueError, match="a matrix is for mechanisms on an Alphabet"):
         mechanism.expected_loss(0.7, [[0, 1], [1, 0]])
+
+
+def test_integers_that_64_bits_do_not_count_are_refused():
+    """Those of a domain that is as wide as all of them; floats are answered there, and integers on half of it."""
+    wide = PiecewiseMechanism.private(1.0, 0.3, (-(2.0**62), 2.0**62))
+    with pytest.raises(ValueError, match="not allowed to be integers: 64-bit integers do not count"):
+        wide.randomize([0], 1)
+    assert wide.randomize([0.0], 1).dtype == float
+    assert PiecewiseMechanism.private(1.0, 0.3, (0, 2.0**62)).randomize([0], 1).dtype == np.int64

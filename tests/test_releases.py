@@ -23,6 +23,7 @@ from optdp.mechanisms.additive import AdditiveMechanism
 from optdp.mechanisms.baselines.calibrated import CalibratedLaplace, GaussianNoise, laplace
 from optdp.mechanisms.baselines.noise import Laplace, TruncatedLaplacian
 from optdp.mechanisms.gaussian import LatticeGaussian
+from optdp.mechanisms.staircase import LatticeStaircase
 from optdp.report import notions, releases
 from optdp.report.additive import profile_report
 
@@ -141,6 +142,43 @@ def test_composition_where_a_guarantee_is_a_kink():
         assert composed_delta(noise, 0.1 * k, k) == pytest.approx(1 - (1 - 1e-4) ** k, rel=2e-3)
     assert composed_delta(Laplace(0.5), 1.0, 2) <= 1e-11
     assert composed_delta(Laplace(0.5), 0.5, 2) > composed_delta(Laplace(0.5), 0.5, 1)
+
+
+class Rare:
+    """Outputs tell everything with probability `lost`, else with probability `often` a coin of the odds e^size."""
+
+    def __init__(self, often, size, lost=0.0):
+        self.often, self.size, self.lost = often, size, lost
+
+    def delta(self, eps):
+        told = -math.expm1(min(0.0, eps - self.size)) / (1 + math.exp(-self.size))
+        return self.lost + (1 - self.lost) * self.often * told
+
+
+def test_composition_counts_sums_of_a_few_rare_losses():
+    """Ten standard deviations of these losses are less than what eight of the hundred releases may tell."""
+    k, often, size, eps, exact = 100, 1e-3, 12.0, 0.5, []
+    for n in range(20):
+        for up in range(n + 1):
+            if (loss := (2 * up - n) * size) > eps:
+                chance = math.comb(n, up) * math.exp(-size * (n - up)) / (1 + math.exp(-size)) ** n
+                exact.append(math.comb(k, n) * often**n * (1 - often) ** (k - n) * chance * -math.expm1(eps - loss))
+    assert math.fsum(exact) <= composed_delta(Rare(often, size), eps, k) <= math.fsum(exact) + 1e-11
+
+
+def test_composition_of_a_million_releases_is_not_below_the_exact_delta():
+    """A delta that 1 less it rounds to 1 counts a million times, and so does the rounding of each profile."""
+    noise = Rare(1.0, 1e-6, 5e-17)
+    assert 4.9999999998e-11 <= composed_delta(noise, 0.012, 10**6) <= 1e-9
+    assert 1.9769187284028375e-4 <= composed_delta(noise, 0.0005005, 10**6) <= 1.9770e-4  # by binomials, to 60 digits
+
+
+def test_composition_up_to_the_largest_epsilon_and_of_noise_that_tells_all():
+    """Profiles are asked for up to eps = 30 alone, and two integers next to each other have no answer in common."""
+    for noise in (Laplace(30.0), LatticeStaircase.private(29.5)):
+        assert 0.9 < composed_delta(noise, 7.3, 1) <= 1 and composed_delta(noise, 60.0, 2) <= 1e-11
+    silent = AdditiveMechanism(optdp.Integers(), 1, 1, (1,))
+    assert composed_delta(silent, 1.0, 3) == silent.delta(1.0) == 1.0
 
 
 @pytest.mark.parametrize("k", [1, 10, 100])

@@ -179,3 +179,11 @@ def test_refusals_name_the_argument():
     ):  # fmt: skip
         with pytest.raises((ValueError, TypeError), match="allowed"):
             made()
+
+
+@pytest.mark.parametrize("made", [LatticeStaircase.private, lambda eps: optdp.solve_additive(eps, 0.0, n=2).mechanism])
+def test_nothing_is_beyond_infinity(made):
+    """As for every distribution function: an interval may have no end."""
+    noise = made(1.0)
+    assert noise.cdf([-math.inf, -1e308, 0.0, 1e308, math.inf]).tolist() == [0, 0, noise.cdf(0.0), 1, 1]
+    assert noise.noise_density([-math.inf, math.inf]).tolist() == [0, 0]

@@ -1095,3 +1095,32 @@ def test_reports_and_the_command_line(tmp_path, capsys):
     )
     assert main(["report", "vector", "--eps", "1", "--dim", "3", "--norm", "linf", "--markdown"]) == 0
     assert "OPTT, 1 of d / value" in capsys.readouterr().out
+
+
+class Answers(np.random.Generator):
+    """A source whose single integers are `one`, and those in arrays `many`."""
+
+    def __init__(self, one, many):
+        super().__init__(np.random.PCG64(0))
+        self.one, self.many = one, many
+
+    def integers(self, low, high=None, size=None, dtype=np.int64, endpoint=False):
+        return self.one if size in (None, ()) else np.full(size, self.many)
+
+
+def test_a_place_whose_64_bits_hold_the_edge_of_a_cap_is_decided_by_more(monkeypatch):
+    """Just above -1 a cap's edge is so near to the pole that one unit of the place is more than floats are wrong by."""
+    table, least, place = directions.heights(2, 0.0), np.array([2.0**-53 - 1]), 771406097563
+    for digits, kept in ((0, False), (2**62 - 1, True)):
+        drawn = iter([place, 2**63])
+        monkeypatch.setattr(
+            table, "draw", lambda side, rng, d=drawn: (side * 0, np.array([next(d)], dtype=np.uint64), {})
+        )
+        _, _, places, known = table.draw_above(least, Answers(digits, 1))
+        assert (places[0] == place) == kept == bool(known)
+
+
+def test_vertices_keep_the_mean_of_numbers_next_to_0():
+    """-2^-200 goes down with the probability (1 + 2^-200)/2: where the toss ends next to 0 all further bits decide."""
+    for digits, vertex in ((2**62 - 1, -1), (0, 1)):
+        assert SignMechanism._vertices(np.array([[-(2.0**-200)]]), Answers(digits, 2**52 - 1)).item() == vertex

@@ -5,8 +5,8 @@ Gaussian nothing better is true.
 
 **Numerical composition.** The largest hockey-stick divergence H(eps) over all shifts is convex in e^eps, hence that of a pair of
 distributions that dominates every shift. On a grid of eps it is interpolated linearly in e^eps, which is an upper bound, and the
-privacy losses, then multiples of the grid's step, are convolved by fast Fourier transforms. Only the rounding of floats, about
-1e-13, stands between this and a proof.
+privacy losses, then multiples of the grid's step, are convolved by fast Fourier transforms. Only the rounding of floats, for
+which about 1e-12 is added, stands between this and a proof.
 
 **Source:** Doroshenko, Ghazi, Kamath, Kumar, Manurangsi, "Connect the dots: tighter discrete approximations of privacy loss
 distributions" (PoPETs 2022).
@@ -27,8 +27,10 @@ from optdp.mechanisms.gaussian import LatticeGaussian
 from optdp.mechanisms.rounded import RoundedGaussian
 from optdp.problem.privacy import GDP, ApproxDP, gauss_tail
 
-#: What is added to a composed delta for the rounding of floats.
-ROUNDING = 1e-12
+#: What is added to a composed delta for the rounding of floats: once, and for the profile of each release.
+ROUNDING, UNIT = 1e-12, 2.0**-52
+#: The chance of sums of losses that are left out of the convolution, and counted as lost.
+OUTSIDE = 1e-13
 #: Losses beyond this count as lost.
 FURTHEST = 60.0
 #: By which share of what bounded noise keeps for ever delta may still fall where losses end.
@@ -112,7 +114,7 @@ def composed_delta(noise: Any, eps: float, releases: int, *, step: float | None 
     _affordable(reach / step, step)
     count = math.ceil(reach / step)
     grid = step * np.arange(count + 1)
-    positive = np.minimum.accumulate(profile(noise, grid))
+    positive = np.minimum.accumulate(profile(noise, np.minimum(grid, furthest)))  # it does not grow beyond
     # H at -eps is 1 - e^-eps + e^-eps H(eps), by the symmetry of the noise.
     line = np.concatenate([(1 - np.exp(-grid) * (1 - positive))[:0:-1], positive])
     losses = step * np.arange(-count, count + 1)
@@ -120,11 +122,10 @@ def composed_delta(noise: Any, eps: float, releases: int, *, step: float | None 
     # Where what is known of H is not convex (roundings, or bounds of 1 below a guarantee), it is below a line.
     width = np.diff(np.append(0.0, ratio))
     slope = isotonic_regression(np.diff(np.append(1.0, line)) / width, weights=width).x
-    mass = np.diff(np.append(slope, 0.0)) * ratio
+    mass = np.maximum(np.diff(np.append(slope, 0.0)), 0.0) * ratio
     lost = max(float(line[-1]), 0.0)
-    # Only losses within the width that k releases reach matter: what leaves it counts as lost.
-    centre, spread = float(mass @ losses), math.sqrt(max(float(mass @ losses**2) - float(mass @ losses) ** 2, 0.0))
-    half = releases * abs(centre) + 9 * math.sqrt(releases) * spread + eps + 2 * reach
+    # Only losses up to where k releases come but for a chance of OUTSIDE matter: on a circle what goes further comes out below.
+    half = max(0.0, *(_within(mass, sign * losses, releases) for sign in (1, -1)))
     _affordable(half / step / 4, step)
     size = 1 << math.ceil(math.log2(2 * half / step + 2 * count + 2))
     wrapped = np.zeros(size)
@@ -132,7 +133,17 @@ def composed_delta(noise: Any, eps: float, releases: int, *, step: float | None 
     total = np.maximum(np.fft.irfft(np.fft.rfft(wrapped) ** releases, size), 0.0)
     index = np.arange(size)
     reached = step * np.where(index < size // 2, index, index - size)
-    survived = (1 - lost) ** releases
     beyond = reached > eps
     found = float(total[beyond] @ -np.expm1(eps - reached[beyond]))
-    return min(1.0, found + (1 - survived) + ROUNDING)
+    left_out = -math.expm1(releases * math.log1p(-lost)) if lost < 1 else 1.0  # 1 - lost may be 1 as a float
+    return min(1.0, found + left_out + OUTSIDE + ROUNDING + releases * UNIT)
+
+
+def _within(mass: np.ndarray, losses: np.ndarray, releases: int) -> float:
+    """What the sum of so many losses exceeds with a chance of at most OUTSIDE: Chernoff's bound, at the best of some tilts."""
+    reach = float(losses.max())
+    if not mass.any():
+        return 0.0
+    tilts = 600 / reach * 2.0 ** -np.arange(40)
+    powers = np.array([math.log(float(mass @ np.exp(tilt * losses))) for tilt in tilts])
+    return min(releases * reach, float(((releases * powers - math.log(OUTSIDE)) / tilts).min()))

@@ -208,7 +208,7 @@ class Heights:
             cell, place, deep = self.draw(side, rng)
             tau, edge = self.tau(side, cell, place, np.float64), edges[left]
             good = np.where(free, (side == 0) | (tau >= edge), tau <= edge)
-            for k in np.flatnonzero((np.abs(tau - edge) <= edge * 2.0**-40) & (side == free)).tolist():
+            for k in np.flatnonzero((np.abs(tau - edge) <= edge * 2.0**-40 + 2.0**-63) & (side == free)).tolist():
                 start = deep.get(k, Digits(int(place[k]), 64))
                 deep[k], below = self._below(int(side[k]), int(cell[k]), start, float(size[left[k]]), rng)
                 good[k] = below != free[k]

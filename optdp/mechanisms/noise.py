@@ -179,6 +179,7 @@ class Stairs:
         """(by what masses are less than at first, the place there) for places at these distances from 0."""
         if not self.fall:
             return 1.0, far
+        far = np.minimum(far, self.start + 2.0**62 * self.width)  # nothing is beyond, and infinity would be no number
         times = np.maximum(np.floor((far - self.start) / self.width), 0.0)
         return self.fall**times, np.minimum(far - times * self.width, self.ends[-1])
 

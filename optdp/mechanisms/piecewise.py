@@ -190,6 +190,9 @@ class PiecewiseMechanism(CellWindow):
 
     def randomize(self, x: ArrayLike, rng: Seed = None) -> np.ndarray:
         inputs, lattice = self.on_lattice(x)
+        if lattice.count >= 2**63:
+            told = "64-bit integers do not count those of the domain; pass floats, or narrow the domain"
+            raise ValueError(f"x is not allowed to be integers: {told}")
         rng, window, around = as_rng(rng), self._numbers(lattice), isinstance(self.domain, Circle)
 
         def draw(part: np.ndarray) -> np.ndarray:

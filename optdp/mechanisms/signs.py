@@ -204,8 +204,8 @@ class SignMechanism(UnbiasedVectors):
         wanted = (toss - 2.0**52) * 2.0**-52  # a multiple of 2^-52, exactly
         up = wanted < x
         step = 2.0**-52
-        for i in np.flatnonzero(up.ravel() & ((x - wanted).ravel() < step)).tolist():
-            # x lies in the cell of the toss: the place of x in it is the chance.
+        for i in np.flatnonzero(up.ravel() & ((x - wanted).ravel() <= step)).tolist():
+            # x lies in the cell of the toss, or floats cannot tell it from the end: the place of x in it is the chance.
             rest = (Fraction(float(x.flat[i])) - Fraction(float(wanted.flat[i]))) / Fraction(step)
             up.flat[i] = tossed(int(rng.integers(0, LIMB)), rest, rng)
         return np.where(up, np.int8(1), np.int8(-1))
