@@ -155,7 +155,7 @@ def read(value: Any, kind: str) -> Any:
         return found
     must(isinstance(value, dict), f"a {kind} is not an object", 2)
     tag = "-" if "-" in PARTS[kind] else "mechanism" if kind == "mechanism" else "type"
-    must(str(value.get(tag, tag)) in PARTS[kind], f"the {tag} of a {kind} {BEYOND}", 2)
+    must(str(value.get(tag, tag)) in PARTS[kind], f"the {tag} of this {kind} {BEYOND}", 2)
     entries, said = PARTS[kind][str(value.get(tag, tag))]
     names = {*entries, tag} - {"-"}
     must(names - {"notion", "rays"} <= {*value} <= names, f"a {kind} of other entries than {sorted(names)} {BEYOND}", 2)

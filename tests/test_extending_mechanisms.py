@@ -191,6 +191,17 @@ def test_what_is_not_claimed_is_not_taken_for_granted():
         mine.to_dict()
 
 
+def test_a_mechanism_of_which_nothing_is_known_says_what_to_define():
+    class Middle(optdp.Mechanism):
+        domain = optdp.Interval(0, 1)
+
+        def randomize(self, x, rng=None):
+            return np.full(np.shape(x), 0.5)
+
+    with pytest.raises(TypeError, match=r"Middle on \[0, 1\] has neither .* density\(y, x\) or probability\(y, x\)"):
+        optdp.compare(1.0, mechanisms=[Middle()])
+
+
 def test_one_class_for_one_name():
     with pytest.raises(TypeError, match="there is a mechanism PiecewiseMechanism"):
         type("PiecewiseMechanism", (Dense,), {})

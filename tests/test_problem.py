@@ -203,8 +203,10 @@ def test_problems_are_equal_as_mathematics():
 
 @pytest.mark.parametrize(
     ("change", "said"),
-    [({"privacy": 1.0}, "privacy"), ({"domain": (1, 0)}, "domain"), ({"domain": "x"}, "domain"), ({"objective": "cubic"}, "loss"),
-     ({"family": "all"}, "family"), ({"constraints": ("unbiased",)}, "constraints"),
+    [({"privacy": 1.0}, r"privacy = 1.0 .* such as optdp.LDP\(1.0\)"),
+     ({"domain": (1, 0)}, "domain"), ({"domain": "x"}, "domain"), ({"objective": "cubic"}, "loss"),
+     ({"family": "all"}, r"family .* optdp.Piecewise\(3\)"),
+     ({"constraints": ("unbiased",)}, r"constraints .* optdp.Unbiased\(\)"),
      ({"constraints": (optdp.Unbiased(), optdp.Unbiased())}, "constraints"),
      ({"objective": optdp.At("abs", 2.0)}, "x"),
      ({"objective": optdp.At("squared", 0), "domain": optdp.OneHot(4)}, "At is for inputs that are numbers"),

@@ -99,8 +99,10 @@ def test_a_users_mechanism_stands_beside_the_optimum():
     assert [row["mine"] * row["value"] for row in grid.rows] == pytest.approx([0.5, 0.5])
     with pytest.raises(ValueError, match="mine takes inputs from"):
         optdp.compare(PROBLEM, mechanisms={"mine": Rounding()})
-    with pytest.raises(TypeError, match=r"mine is a int, .*subclass optdp.Mechanism"):
+    with pytest.raises(TypeError, match=r"mine is no Mechanism, .*subclass optdp.Mechanism"):
         optdp.compare(1.0, mechanisms={"mine": 3})
+    with pytest.raises(TypeError, match="pass a mechanism, not its class"):
+        optdp.compare(1.0, mechanisms=[Rounding])
 
 
 @pytest.mark.parametrize(

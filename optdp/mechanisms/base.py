@@ -105,7 +105,8 @@ class Mechanism(ABC):
         kind = type(self)
         if kind.density is Mechanism.density and kind.probability is Mechanism.probability:
             raise TypeError(
-                f"density and probability are not allowed: {kind.__name__} on {self.domain} has formulas for neither"
+                f"{kind.__name__} on {self.domain} has neither a density nor probabilities, which is not allowed where "
+                "losses are computed: define the method density(y, x) or probability(y, x)"
             )
         return np.zeros(np.broadcast(np.asarray(y), np.asarray(x)).shape)
 

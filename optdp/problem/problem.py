@@ -47,12 +47,21 @@ class Problem(Tagged, root=True):
             self.domain if isinstance(self.domain, Domain) else as_domain(self.domain, others="another optdp.Domain")
         )
         objective = self.objective if isinstance(self.objective, Objective) else WorstCase(self.objective)
-        for name, value, kind in (("privacy", self.privacy, Privacy), ("family", self.family, Family)):
+        for name, value, kind, such in (
+            ("privacy", self.privacy, Privacy, "a privacy notion such as optdp.LDP(1.0)"),
+            (
+                "family",
+                self.family,
+                Family,
+                "a family of mechanisms such as optdp.AllMechanisms() or optdp.Piecewise(3)",
+            ),
+        ):
             if not isinstance(value, kind):
-                raise TypeError(f"{name} = {value!r} is not allowed: it must be an optdp {kind.__name__}")
+                raise TypeError(f"{name} = {value!r} is not allowed: it must be {such}")
         constraints = tuple(self.constraints) if isinstance(self.constraints, tuple | list) else (self.constraints,)
         if not all(isinstance(c, Constraint) for c in constraints):
-            raise TypeError(f"constraints = {constraints!r} is not allowed: each must be an optdp Constraint")
+            such = "optdp.Unbiased() or optdp.Outputs(0, 1)"
+            raise TypeError(f"constraints = {constraints!r} is not allowed: each must be a constraint such as {such}")
         kinds = [type(c) for c in constraints]
         if len(set(kinds)) < len(kinds):
             raise ValueError(f"constraints = {constraints!r} is not allowed: each kind may be asked for once")

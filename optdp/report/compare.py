@@ -179,8 +179,8 @@ def named(mechanisms: Own, problem: Problem) -> dict[str, Mechanism]:
                 f"mechanisms: {name!r} is the name of another row or column, which is not allowed: choose another"
             )
         if not isinstance(mechanism, Mechanism):
-            kind = type(mechanism).__name__
-            raise TypeError(f"mechanisms: {name} is a {kind}, which is not allowed: subclass optdp.Mechanism")
+            must = "pass a mechanism, not its class" if isinstance(mechanism, type) else "subclass optdp.Mechanism"
+            raise TypeError(f"mechanisms: {name} is no Mechanism, which is not allowed: {must}")
         if not hasattr(mechanism, "domain"):
             raise TypeError(
                 f"mechanisms: {name} has no domain, which is not allowed: set it, as in self.domain = optdp.Interval(0, 1)"

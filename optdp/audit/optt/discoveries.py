@@ -26,7 +26,7 @@ def best_unbiased_mechanism() -> Finding:
     1, tau = tanh(eps/2), as long as 2 tanh(tau) + tau <= 1 (eps <= 0.712285). It is attained at every input by a
     window [x - r, x + r] of varying length, r = sqrt(x^2 + 1/sinh(tau)^2), in which outputs are e^eps times as likely
     as the log-uniform floor 1/(2 (E - 1)|y|) on coth(tau) - 1 <= |y| <= coth(tau) + 1.
-    `optdp.mechanisms.VaryingWindow` samples it.
+    `optdp.mechanisms.varying_window.VaryingWindow` samples it.
     """
     return _proven_by(optt.gain_of_a_free_window, "0 < eps <= 0.712285")
 
@@ -36,7 +36,7 @@ def best_unbiased_mechanism_beyond() -> Finding:
     """With sigma = log(1 + 2/E)/2 and z = 1/(E - (E + 1) sigma) the least worst-case variance over all unbiased
     eps-LDP mechanisms on [-1, 1] is (E (E + 2) z - (E - 2))/(E - 1), up to (E + 1) log(1 + 2/E) = E - 2, and no
     unbiased mechanism is below it for any larger eps. It is attained, at every input, by outputs at 0 and at Ez <=
-    |y| <= (E + 2) z (`optdp.mechanisms.VaryingWindow`).
+    |y| <= (E + 2) z (`optdp.mechanisms.varying_window.VaryingWindow`).
     """
     return _proven_by(optt.gain_beyond_a_window, "0.712286 <= eps <= 1.393027; a lower bound for every larger eps")
 

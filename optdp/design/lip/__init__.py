@@ -395,6 +395,10 @@ class _Work:
             tol = max(tol, self.rtol / 2 * (1 - found.bound))
             if found.bound - found.objective <= tol or not (few or p.size <= COLUMNS):
                 return self._chord(found)
+            if few:  # of a uniform prior the chord's prices prove the split optimal, once all vertices are looked at
+                best = float(found.nu @ p) + pricer.price(found.nu, tol).excess
+                if best - found.objective <= tol:
+                    return self._generated(replace(found, bound=best), "the prior split into posteriors")
             start = np.vstack([found.posteriors, pricing.filling_posteriors(p, self.ratio, rng, 4)])
             if not few:
                 return self._filled(start, found.nu, rng, tol)
