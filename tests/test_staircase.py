@@ -12,6 +12,7 @@ import optdp
 from optdp.audit.tlap.claims import cut_staircase
 from optdp.exact import enclosures
 from optdp.mechanisms import staircase
+from optdp.mechanisms.additive import AdditiveMechanism
 from optdp.mechanisms.baselines.noise import Staircase, TruncatedLaplacian
 from optdp.mechanisms.staircase import FALL, LatticeStaircase
 
@@ -187,3 +188,18 @@ def test_nothing_is_beyond_infinity(made):
     noise = made(1.0)
     assert noise.cdf([-math.inf, -1e308, 0.0, 1e308, math.inf]).tolist() == [0, 0, noise.cdf(0.0), 1, 1]
     assert noise.noise_density([-math.inf, math.inf]).tolist() == [0, 0]
+
+
+def test_a_delta_that_is_kept_by_a_hair_is_kept():
+    """The masses of a damaged file, by 7e-20 within delta: e^9 had too few digits, and the second checker said yes."""
+    step, less, more = (
+        82029924550207874900999592304921,
+        82029924550207802043790837180785,
+        82029924550207947758208347429057,
+    )
+    tail = (step,) * 3 + (less,) + (step,) * 5 + (more,)
+    noise = AdditiveMechanism(
+        optdp.Integers(), 10.0, 10, (664613999533058068056192558208938509,), 0, tail, 569127268043404, 9.0
+    )
+    assert all(check.passed for check in noise.check_privacy(optdp.ApproxDP(9.0, 1e-6, 10.0)))
+    assert not all(check.passed for check in noise.check_privacy(optdp.ApproxDP(9.0, 1e-6 - 1e-19, 10.0)))

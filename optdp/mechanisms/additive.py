@@ -73,6 +73,8 @@ LENGTH = 1_000_000
 GRID = 40
 #: Tails fall by a share of at least 2^-16 each sensitivity: the sampler looks at a few periods at a time.
 SLOWEST = LIMB - (LIMB >> 16)
+#: Binary digits of e^eps, at first and where these do not show that a delta is kept.
+DIGITS = (56, 160)
 #: Binary places of a quantile within a cell of the tail.
 PLACES = 100
 #: Cells around a break that are looked at one by one.
@@ -449,7 +451,11 @@ class AdditiveMechanism(StairNoise):
             ]
         same = None if privacy.sensitivity == self.sensitivity else privacy.sensitivity
         pure = self.exact_ratio is not None and enclosures.at_most_exp(self.exact_ratio, privacy.eps)
-        divergence = Fraction(0) if pure else self.exact_delta(enclosures.exp_below(privacy.eps), same)
+        divergence = Fraction(0)
+        for bits in () if pure else DIGITS:
+            divergence = self.exact_delta(enclosures.exp_below(privacy.eps, bits), same)
+            if divergence <= Fraction(privacy.delta):  # type: ignore[arg-type]
+                break
         return [privacy.check(divergence), *checks]
 
     @cached_property
