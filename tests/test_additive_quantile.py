@@ -144,7 +144,7 @@ def test_gaussian_dp_knows_error_bars_at_halves_of_a_sensitivity():
     assert far.verify()
 
 
-@pytest.mark.parametrize("level", [1e-12, 0.3, 0.9, 1 - 2.0**-53])
+@pytest.mark.parametrize("level", [1e-300, 1e-17, 1e-12, 0.3, 0.9, 1 - 2.0**-53])
 @pytest.mark.parametrize("mu", ["1/3", 1.0, 8])
 def test_the_error_bar_of_what_is_added_for_a_gaussian(mu, level):
     noise = LatticeGaussian(optdp.Line(), 3.0, mu)

@@ -224,9 +224,10 @@ class LatticeGaussian(OnLattice, NormalNoise):
         with ctx.workprec(2 * enclosures.PRECISION):
             tail, g, room = (1 - enclosures.ball(level)) / 2, enclosures.ball(self.step), arb(2) ** -50
             guess = arb(-float(ndtri((1 - level) / 2)))
-            while not gauss_tail(guess * (1 - room)) > tail > gauss_tail(guess * (1 + room)):
+            room *= 1 + guess  # the guess may be 0
+            while not gauss_tail(guess - room) > tail > gauss_tail(guess + room):
                 room *= 4
-            low, high = (g * (self._steps() * guess * (1 + off) + 2 * side) for off, side in ((-room, -1), (room, 1)))
+            low, high = (g * (self._steps() * (guess + side * room) + 2 * side) for side in (-1, 1))
             return max(0.0, enclosures.round_down(low)), enclosures.round_up(high)
 
     # --- draws: densities and quantiles are those of N, before it is rounded to the lattice

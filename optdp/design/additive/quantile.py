@@ -140,8 +140,9 @@ class _Search:
             at, n = float(found[0]), found[1]
             return (at - float(a) if at < guess else float(b) - at) / n**2
 
+        lattices = [self.fixed] if self.fixed else range(1, finest + 1)
         every = [
-            found for n in range(1, finest + 1) for ends in ((low, min(Fraction(guess), high)), (max(Fraction(guess), low), high))
+            found for n in lattices for ends in ((low, min(Fraction(guess), high)), (max(Fraction(guess), low), high))
             if (found := self._fraction(*ends, Fraction(guess), n, n))
         ]  # fmt: skip
         return max(every, key=worth, default=None)
