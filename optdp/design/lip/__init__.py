@@ -401,7 +401,7 @@ class _Work:
                     return self._generated(replace(found, bound=best), "the prior split into posteriors")
             start = np.vstack([found.posteriors, pricing.filling_posteriors(p, self.ratio, rng, 4)])
             if not few:
-                return self._filled(start, found.nu, rng, tol)
+                return self._filled(found, start, rng, tol)
             centre, radius = found.nu, float(np.ptp(found.nu)) + 1 / p.size
         else:
             relaxed = pricing.ConeHistogramRelaxed(p, self.ratio, self.prior.weights)
@@ -409,16 +409,18 @@ class _Work:
             about = 1 - (1 + self.ratio) * tau * float(p @ p) + self.ratio * tau**2 * float(p @ p)
             # Splitting loses some more than the program over levels.
             found = histogram.levels(relaxed, max(self.rtol / 16 * about, pricing.RELAXED), self.deadline)
-            tol = max(tol, self.rtol / 2 * (1 - found.bound))
-            if found.bound - found.objective > tol and len(pricer.price(found.nu, tol).knots):  # too many sets
+            tol, late = max(tol, self.rtol / 2 * (1 - found.bound)), time.perf_counter() > self.deadline
+            if (
+                not late and found.bound - found.objective > tol and len(pricer.price(found.nu, tol).knots)
+            ):  # too many sets
                 pricer, tol = relaxed, max(tol, pricing.RELAXED)
-            if found.bound - found.objective <= tol:
-                self.pricer = relaxed
+            if late or found.bound - found.objective <= tol:
+                self.pricer, found = relaxed, replace(found, timed_out=found.bound - found.objective > tol)
                 return self._generated(found, f"{self.name}, program over levels")
             start = pricing.shuffled(found.posteriors, self.prior.weights, rng, 4 * p.size)
             start, centre, radius = np.vstack([found.posteriors, start]), found.nu, float(np.ptp(found.nu)) + 1 / p.size
         found = lp.generate(
-            pricer, start, centre, radius, tol=tol, deadline=self.deadline, solver=self.solver,
+            pricer, start, found.weights, centre, radius, tol=tol, deadline=self.deadline, solver=self.solver,
             patience=lp.PATIENCE if self.notion == "lip" else RELAXED_PATIENCE,
         )  # fmt: skip
         return self._generated(found, f"{self.name}, column generation")
@@ -428,18 +430,24 @@ class _Work:
         level = np.array([[0.0, pricing.box_chord(self.p, self.ratio)[1]]])
         return found, _certificate("chord", found.nu, level), "the prior split into posteriors"
 
-    def _filled(self, start: np.ndarray, chord: np.ndarray, rng: np.random.Generator, tol: float) -> _Found:
-        p, rows, columns, rounds = self.p, np.vstack([self.p[None], start]), 0, 0
-        bound, master = float(chord @ p), lp.Master(p, self.ratio, self.solver, boxed=False)
-        while True:
+    def _filled(self, split: lp.Generated, start: np.ndarray, rng: np.random.Generator, tol: float) -> _Found:
+        """More posteriors that fill up than `split` has, against its bound."""
+        p, rows = self.p, np.vstack([self.p[None], start])
+        found, columns, master = split, 0, lp.Master(p, self.ratio, self.solver, boxed=False)
+        for rounds in range(1, 13):
             master.add(rows, self.pricer.gain(rows))
-            objective, nu, weights, _ = master.solve(None)
-            columns, rounds, late = columns + len(rows), rounds + 1, time.perf_counter() > self.deadline
-            if bound - objective <= tol or rounds >= 12 or late:
+            columns += len(rows)
+            solved = master.within(self.deadline, None)
+            if solved is None:
+                found = replace(found, timed_out=True)
+                break
+            objective, nu, weights, _ = solved
+            late, missing = time.perf_counter() > self.deadline, split.bound - objective > tol
+            used = master.used(weights)
+            found = lp.Generated(*used, objective, split.nu, split.bound, columns, rounds, late and missing)
+            if late or not missing:
                 break
             rows = pricing.filling_posteriors(p, self.ratio, rng, 6, nu)
-        late = late and bound - objective > tol
-        found = lp.Generated(*master.used(weights), objective, chord, bound, columns, rounds, late)
         posteriors, weights = lp.polish(found, p)
         made = replace(found, posteriors=posteriors, weights=weights)
         return *self._chord(made)[:2], f"{self.name}, filling posteriors against the chord bound"

@@ -26,7 +26,7 @@ import numpy as np
 
 from optdp.design.lip.posteriors import Generated
 from optdp.design.lip.pricing import ConeHistogramRelaxed, box, box_chord
-from optdp.solvers.lp import Highs, LinearProgram
+from optdp.solvers.lp import Highs, LinearProgram, LinearStatus
 
 #: A share this close to 0 or 1 is 0 or 1.
 ROUNDING = 1e-12
@@ -94,15 +94,18 @@ def box_split(p: np.ndarray, ratio: float) -> Generated:
 def levels(pricer: ConeHistogramRelaxed, tol: float, deadline: float = math.inf) -> Generated:
     """A mechanism for LDP and a dual point, by the program over levels: until bound and value are within `tol`, or it stalls.
 
-    No round begins after `deadline`, on the clock of `time.perf_counter`, but the first.
+    No round goes on after `deadline`, on the clock of `time.perf_counter`. Without any there is the level in the middle alone.
     """
     from scipy.sparse import coo_matrix, hstack, identity, vstack
 
     p, ratio = pricer.probabilities, pricer.ratio
     d = p.size
     # In the middle is the optimum for equal priors.
-    tau = np.union1d(np.geomspace(1 / ratio, 1.0, LEVELS + 2)[1:-1], (1 + ratio) / (2 * ratio))
-    best, bound, before, rounds, stalled = np.zeros(d), np.inf, np.inf, 0, 0
+    middle = np.array([(1 + ratio) / (2 * ratio)])
+    lo, hi = pricer.bounds(middle)
+    best, bound, before, rounds, stalled = (lo + hi).ravel(), np.inf, np.inf, 0, 0
+    solved = middle, np.ones(1), 1 - lo / p
+    tau = np.union1d(np.geomspace(1 / ratio, 1.0, LEVELS + 2)[1:-1], middle)
     while True:
         k, (lo, hi) = tau.size, pricer.bounds(tau)
         level, category = (place.ravel() for place in np.indices((k, d)))
@@ -116,9 +119,11 @@ def levels(pricer: ConeHistogramRelaxed, tol: float, deadline: float = math.inf)
             np.concatenate([np.ones(d), np.zeros(k), -np.inf * every]), np.concatenate([np.ones(d), np.zeros(k), 0 * every]),
             maximise=True, blocks={"mass": slice(0, d)},
         )  # fmt: skip
-        found = program.solve(Highs("ipm")).checked()
-        nu = found.dual("mass") / p
-        priced = pricer.price(nu, tol)
+        found = program.solve(Highs("ipm"), time_limit=deadline - time.perf_counter())
+        if found.status is LinearStatus.TIME_LIMIT:
+            break
+        nu = found.checked().dual("mass") / p
+        solved, priced = (tau, found.x[:k], found.x[k:].reshape(k, d)), pricer.price(nu, tol)
         if float(nu @ p) + priced.excess < bound:
             best, bound = nu + priced.excess, float(nu @ p) + priced.excess
         rounds += 1
@@ -128,8 +133,11 @@ def levels(pricer: ConeHistogramRelaxed, tol: float, deadline: float = math.inf)
             break
         before = min(gap, before)
         tau = np.union1d(tau[found.x[:k] > ROUNDING], pricer.peaks(nu, priced.knots[:, 0], MORE))
+    if rounds == 0:
+        excess = pricer.price(best, tol).excess
+        best, bound = best + excess, float(best @ p) + excess
     rows, weights = [], []
-    for t, weight, v, low, high in zip(tau, found.x[:k], found.x[k:].reshape(k, d), lo, hi, strict=True):
+    for t, weight, v, low, high in zip(*solved, *pricer.bounds(solved[0]), strict=True):
         if weight <= ROUNDING:
             continue
         width = high - low  # 0 where a category is all but certain
@@ -145,6 +153,5 @@ def levels(pricer: ConeHistogramRelaxed, tol: float, deadline: float = math.inf)
             use = made.sum(axis=1) > ROUNDING
             weights.append(made[use].sum(axis=1))
             rows.append(made[use] / made[use].sum(axis=1, keepdims=True))
-    posteriors, weight = np.vstack(rows), np.concatenate(weights)
-    attained = float(weight @ pricer.gain(posteriors))
-    return Generated(posteriors, weight, attained, best, bound, weight.size, rounds, False)
+    posteriors, each = np.vstack(rows), np.concatenate(weights)
+    return Generated(posteriors, each, float(each @ pricer.gain(posteriors)), best, bound, each.size, rounds, False)

@@ -13,13 +13,14 @@ from a problem with half as many categories, neighbouring values merged, whose p
 
 from __future__ import annotations
 
+import math
 import time
 from dataclasses import dataclass
 
 import numpy as np
 
 from optdp.design.lip.pricing import ENTER, Priced, Pricer, Sum
-from optdp.solvers.lp import Highs, LinearProgram, LinearResult, LinearSolver, SolverFailure
+from optdp.solvers.lp import Highs, LinearProgram, LinearResult, LinearSolver, LinearStatus, SolverFailure
 
 #: Below this many categories, column generation for a sum starts from scratch.
 COARSEST = 24
@@ -37,6 +38,12 @@ MISSED = 1e-7
 INSIDE = Highs(method="ipm", tolerance=1e-8, crossover=False)
 #: Column generation gives up after so many rounds in a row that do not bring bound and value closer.
 PATIENCE = 60
+#: The last solve may end this share of the time so far after the deadline: without it the others were for nothing.
+LAST = 0.1
+
+#: Where prices are kept: (centre, radius).
+Box = tuple[np.ndarray, float]
+Solved = tuple[float, np.ndarray, np.ndarray, float]
 
 
 @dataclass(frozen=True)
@@ -90,7 +97,16 @@ class Master:
         starts = np.searchsorted(row, np.arange(gains.size + 1))
         self.session.add_columns(gains, csc_matrix((z[row, column], column, starts), shape=(self.d + 1, gains.size)))
 
-    def solve(self, box: tuple[np.ndarray, float] | None) -> tuple[float, np.ndarray, np.ndarray, float]:
+    def within(self, deadline: float, box: Box | None) -> Solved | None:
+        """`solve`, or None where it is stopped at the deadline."""
+        try:
+            return self.solve(box, deadline)
+        except SolverFailure as stopped:
+            if stopped.status is LinearStatus.TIME_LIMIT:
+                return None
+            raise
+
+    def solve(self, box: Box | None, deadline: float = math.inf) -> Solved:
         """(objective, prices, weights, largest slack); without a box there is no slack."""
         if box is None:
             self.session.change(self.slack, upper=np.zeros(self.slack.stop))
@@ -98,11 +114,12 @@ class Master:
             centre, radius = self.scale * (box[0] - float(box[0] @ self.p)), self.scale * box[1]
             cost = np.column_stack([self.p * (centre - radius), -self.p * (centre + radius)]).ravel()
             self.session.change(self.slack, cost=cost, upper=np.full(2 * self.d, np.inf))
-        found = self.session.solve()
+        found = self.session.solve(time_limit=deadline - time.perf_counter())
         if not self._good(found):
-            found = self._better(found, self.session.solve(method="ipm"))
+            found = self._better(found, self.session.solve(time_limit=deadline - time.perf_counter(), method="ipm"))
             if self.own and not self._good(found):
-                found = self._better(found, INSIDE.solve(self.session.program))
+                left = deadline - time.perf_counter()
+                found = self._better(found, INSIDE.solve(self.session.program, time_limit=left))
         if not found.usable:
             raise SolverFailure(f"the linear program over posteriors: {found.message}", found.status)
         prices = found.row_dual[:-1] / (self.p * self.scale) + found.row_dual[-1]
@@ -132,15 +149,16 @@ class Master:
 
 
 def generate(
-    pricer: Pricer, start: np.ndarray, centre: np.ndarray, radius: float, *, tol: float, deadline: float,
-    solver: LinearSolver | None = None, max_rounds: int = 2000, patience: int = PATIENCE,
+    pricer: Pricer, start: np.ndarray, weights: np.ndarray, centre: np.ndarray, radius: float, *, tol: float,
+    deadline: float, solver: LinearSolver | None = None, max_rounds: int = 2000, patience: int = PATIENCE,
 ) -> Generated:  # fmt: skip
     """Column generation from the columns `start` and the dual point `centre`, until bound - objective <= tol.
 
-    **Arguments:** `radius`: of the first box around `centre`, at most; `deadline`: on the clock of `time.perf_counter`;
-    `patience`: rounds in a row that may pass without bringing them closer.
+    **Arguments:** `weights`: of the first columns, with which they are a mechanism: what is returned where no program is
+    solved in time (if empty, the prior is); `radius`: of the first box around `centre`, at most; `deadline`: on the clock of
+    `time.perf_counter`; `patience`: rounds in a row that may pass without bringing them closer.
     """
-    p = pricer.probabilities
+    p, begun = pricer.probabilities, time.perf_counter()
     master = Master(p, pricer.ratio, solver)
     posteriors = np.vstack([p[None], start])
     master.add(posteriors, pricer.gain(posteriors))
@@ -163,11 +181,16 @@ def generate(
     rounds = 0
     while rounds < max_rounds:
         rounds += 1
-        model, nu, _, slack = master.solve((best, radius))
+        solved = master.within(deadline, (best, radius))
+        if solved is None:
+            timed_out = True
+            break
+        model, nu, _, slack = solved
         predicted = bound - model
         if predicted <= tol:
             # With slack the model promises more than the columns attain: ask them alone.
-            if slack <= 1e-11 or bound - master.solve(None)[0] <= tol:
+            alone = solved if slack <= 1e-11 else master.within(deadline, None)
+            if alone is None or bound - alone[0] <= tol:
                 break
             radius *= 4
             continue
@@ -195,10 +218,14 @@ def generate(
             break
     else:
         timed_out = True
-    objective, nu, weights, _ = master.solve(None)
+    now = time.perf_counter()
+    final = master.within(max(now, deadline) + LAST * (now - begun), None)
+    if final is None:
+        rows, weights = (start[: weights.size], weights) if weights.size else (p[None], np.ones(1))
+        return Generated(rows, weights, float(weights @ pricer.gain(rows)), best, bound, columns, rounds, True)
     every = np.vstack(master.blocks)
-    used = weights > 0
-    return Generated(every[used], weights[used], objective, best, bound, columns, rounds, timed_out)
+    used = final[2] > 0
+    return Generated(every[used], final[2][used], final[0], best, bound, columns, rounds, timed_out)
 
 
 def enumerate_all(
@@ -225,9 +252,9 @@ def polish(generated: Generated, p: np.ndarray) -> tuple[np.ndarray, np.ndarray]
 
 def multilevel(pricer: Sum, *, tol: float, deadline: float, solver: LinearSolver | None = None) -> Generated:
     """`generate` for a sum: solve with neighbouring values merged in pairs first, and start from there."""
-    x, d = pricer.values, pricer.probabilities.size
+    x, d, none = pricer.values, pricer.probabilities.size, np.zeros(0)
     if d <= COARSEST:
-        return generate(pricer, np.zeros((0, d)), x**2 / 2, 0.3, tol=tol, deadline=deadline, solver=solver)
+        return generate(pricer, np.zeros((0, d)), none, x**2 / 2, 0.3, tol=tol, deadline=deadline, solver=solver)
     order = np.argsort(x, kind="stable")
     groups = np.empty(d, dtype=np.int64)
     groups[order] = np.arange(d) // 2
@@ -235,4 +262,4 @@ def multilevel(pricer: Sum, *, tol: float, deadline: float, solver: LinearSolver
     found = multilevel(coarse, tol=max(tol, COARSE), deadline=deadline, solver=solver)
     start = (found.posteriors / coarse.probabilities)[:, groups] * pricer.probabilities
     centre = np.interp(x, coarse.values, found.nu)
-    return generate(pricer, start, centre, 0.05, tol=tol, deadline=deadline, solver=solver)
+    return generate(pricer, start, found.weights, centre, 0.05, tol=tol, deadline=deadline, solver=solver)
