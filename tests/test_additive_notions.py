@@ -23,7 +23,7 @@ from optdp.certificates.additive import SCALE, lattice_costs
 from optdp.certificates.base import Refusal
 from optdp.certificates.graded import GradedCertificate, Test
 from optdp.certificates.half_lines import HalfLinesCertificate
-from optdp.design.additive import additive_noise
+from optdp.design.additive import additive_noise, divergence
 from optdp.design.additive import curve as curve_design
 from optdp.design.additive import lattice as lattice_design
 from optdp.design.additive.approximate import private_finite
@@ -308,6 +308,14 @@ def test_one_shift_that_breaks_a_notion_is_enough(monkeypatch):
     asked, pair = [], AdditiveMechanism.pair
     monkeypatch.setattr(AdditiveMechanism, "pair", lambda self, k: asked.append(k) or pair(self, k))
     assert noise.admitted(optdp.GDP(0.1, 5.0)) is False and asked == [5] and len(noise.deciding(5)) == 5
+
+
+def test_a_lattice_for_which_there_is_no_time_is_the_time_limit(monkeypatch):
+    """The search says so, not that the tolerance was out of reach."""
+    checked = divergence._checked
+    monkeypatch.setattr(divergence, "_checked", lambda *asked: (*checked(*asked)[:2], 1.0))
+    found = optdp.solve_additive(optdp.KL(0.7))
+    assert found.gap > 1e-3 and found.status is optdp.Status.TIME_LIMIT
 
 
 @settings(max_examples=60, deadline=None)

@@ -17,6 +17,7 @@ from optdp.design.kernel.task import Task
 from optdp.design.registry import Run
 from optdp.mechanisms.kernel import KernelMechanism
 from optdp.problem.families import AllMechanisms
+from tests.faults import Faulty
 
 BETA = optdp.Density.beta(2, 3)
 TOUCHING = ([0.2, 0.4, 0.8], [0.3, 0.3, 0.4])
@@ -236,6 +237,12 @@ def test_single_inputs_where_the_loss_jumps_are_no_worse_than_those_next_to_them
     solution = optdp.solve_kernel(eps, loss, domain=domain, rtol=0.01)
     assert 0 <= solution.gap <= 0.01
     assert solution.verify(), str(solution.verify())
+
+
+def test_a_program_that_is_stopped_keeps_the_floor_that_it_had():
+    """More time gave a worse mechanism: the one without a program, with an error of 0.167."""
+    found = optdp.solve_kernel(8, "squared", prior="uniform", unbiased=True, solver=Faulty("time limit", 4))
+    assert found.status is optdp.Status.TIME_LIMIT and found.value <= 1e-2 and found.verify()
 
 
 @pytest.mark.soak

@@ -13,7 +13,8 @@ from optdp.design.lip import extreme_posteriors
 from optdp.design.lip.histogram import box_split, levels, split
 from optdp.design.lip.pricing import ConeHistogramRelaxed, box, box_chord
 from optdp.problem.priors import Prior
-from optdp.solvers.lp import Highs, LinearProgram, LinearResult, LinearSolver, LinearStatus, _HighsSession
+from optdp.solvers.lp import LinearProgram, LinearStatus, _HighsSession
+from tests.faults import Faulty
 
 
 @settings(max_examples=60)
@@ -140,22 +141,11 @@ def test_a_proof_that_looks_at_more_sets_than_it_may_leaves_the_bound_of_the_lev
     assert 0 < found.lower_bound <= usual.lower_bound and found.value == usual.value
 
 
-class Stopped(LinearSolver):
-    """HiGHS that is stopped after `left` solves."""
-
-    def __init__(self, left: int) -> None:
-        self.left = left
-
-    def solve(self, program, *, time_limit=np.inf):
-        self.left -= 1
-        return Highs().solve(program) if self.left >= 0 else LinearResult(LinearStatus.TIME_LIMIT, program=program)
-
-
 @pytest.mark.parametrize("left", [0, 1, 3])
 def test_the_program_over_levels_ends_with_the_time_limit(monkeypatch, left):
     """With 1,000 categories a time limit of 0.1 seconds took 7: a program that had begun went on to its end."""
     p = np.random.default_rng(0).dirichlet(np.ones(30))
-    pricer, solver = ConeHistogramRelaxed(p, np.exp(4.0), tuple(range(30))), Stopped(left)
+    pricer, solver = ConeHistogramRelaxed(p, np.exp(4.0), tuple(range(30))), Faulty("time limit", left)
     whole = levels(pricer, 1e-12)
     monkeypatch.setattr(LinearProgram, "solve", lambda program, *_, **limits: solver.solve(program, **limits))
     found = levels(pricer, 1e-12)
@@ -169,7 +159,7 @@ def test_the_program_over_levels_ends_with_the_time_limit(monkeypatch, left):
 def test_a_program_over_posteriors_that_is_stopped_leaves_a_valid_bracket(problem, left):
     """Simplex went on past the time limit, for as long again; a solver that stopped at it was an error."""
     p = np.random.default_rng(0).dirichlet(np.ones(30))
-    found = optdp.solve_lip(p, 2.0, solver=Stopped(left), **problem)
+    found = optdp.solve_lip(p, 2.0, solver=Faulty("time limit", left), **problem)
     full = optdp.solve_lip(p, 2.0, **problem)
     assert found.status is optdp.Status.TIME_LIMIT and found.verify()
     assert found.gap > full.gap and found.lower_bound <= full.value and full.lower_bound <= found.value

@@ -417,16 +417,16 @@ class _Point:
     problem: Problem
 
 
-def _checked(task: _Task, n: int, deadline: float) -> tuple[Bracket | None, float]:
+def _checked(task: _Task, n: int, deadline: float) -> tuple[Bracket | None, float, float]:
     """(None where the proofs would take more than is allowed: what nobody could check is of no use, how many times as many
-    points may be checked, and are found in the time that is left).
+    points may be checked, how many times as many are found in the time that is left).
     """
     limit, began = PROOF * work.LIMIT, time.perf_counter()
     with contextlib.suppress(work.Overwork), work.limited(limit) as meter:
         made = _bracket(task, n, deadline)
         now = time.perf_counter()
-        return made, math.sqrt(min(limit * 1e6 / max(meter.done, 1.0), max(deadline - now, 0.0) / (now - began)))
-    return None, 1.0
+        return made, math.sqrt(limit * 1e6 / max(meter.done, 1.0)), math.sqrt(max(deadline - now, 0.0) / (now - began))
+    return None, 1.0, math.inf
 
 
 def _bracket(task: _Task, n: int, deadline: float) -> Bracket | None:
@@ -506,15 +506,17 @@ def _on_lattices(run: Run, rtol: float, n: int | None) -> Solution:
         points = max(points, math.ceil(1.5 / width))
     points = points if fixed else task.aligned(points)
     best: Bracket | None = None
-    near, failed = None if fixed else lattice.moved_in(problem), 0
+    near, failed, stopped = None if fixed else lattice.moved_in(problem), 0, False
     if near is not None and (made := _bracket(_Task(near), _Task(near).aligned(1), deadline)) is not None:
         value = made.mechanism.enclose_loss(task.loss, sent=True)[1]
         best = replace(made, value=value, lower=0.0)  # what is proven is about the other loss
     while True:
         run.progress(f"{points} lattice points per sensitivity", *((best.lower, best.value) if best else ()))
-        found, room = None, math.inf
+        found, room, soon = None, math.inf, math.inf
         with contextlib.suppress(OverflowError):  # costs far out, of high powers
-            found, room = (_bracket(task, points, deadline), 1.0) if fixed else _checked(task, points, deadline)
+            found, room, soon = (
+                (_bracket(task, points, deadline), 1.0, 1.0) if fixed else _checked(task, points, deadline)
+            )
         if found is None:  # another lattice may do
             failed += 1
             if fixed or failed > FAILURES or time.perf_counter() > deadline:
@@ -529,9 +531,10 @@ def _on_lattices(run: Run, rtol: float, n: int | None) -> Solution:
             break
         last, most = points, int(min(4 * points, VARIABLES / (task.radius + 1), room * points))
         most = min(most, JUMPY) if task.jumps else most
-        wanted = math.ceil(points * math.sqrt(found.gap / (AIM * rtol)))
-        points = task.aligned(min(max(wanted, points + 1), most))
+        wanted = min(max(math.ceil(points * math.sqrt(found.gap / (AIM * rtol))), points + 1), most)
+        points = task.aligned(min(wanted, max(math.floor(soon * last), 1)))
         if points <= last or (task.jumps and last >= JUMPY):
+            stopped = last < task.aligned(wanted) and not (task.jumps and last >= JUMPY)
             break
     if best is not None and near is None and task.loss.steps and not fixed:
         best = _at_steps(run, task, best)
@@ -554,7 +557,7 @@ def _on_lattices(run: Run, rtol: float, n: int | None) -> Solution:
             "too small or too large for floats, such as a chance below about 1e-10 or a high power); raise or lower the bound, "
             "or change the loss or the sensitivity"
         )
-    return _solution(run, replace(whole, program=best.program))
+    return _solution(run, replace(whole, program=best.program), stopped)
 
 
 def _at_steps(run: Run, task: _Task, best: Bracket) -> Bracket:
@@ -569,15 +572,18 @@ def _at_steps(run: Run, task: _Task, best: Bracket) -> Bracket:
         if best.gap <= run.rtol or run.left() <= 0:
             break
         run.progress(f"{points} lattice points per sensitivity", best.lower, best.value)
-        found, _ = _checked(task, points, run.began + run.time_limit)
+        found, _, _ = _checked(task, points, run.began + run.time_limit)
         if found is not None:
             told = found.program if found.value < best.value else best.program
             best = replace(found.better(best), program=told)
     return best
 
 
-def _solution(run: Run, best: Bracket) -> Solution:
-    """What is found, and what is told of the program: on a lattice, or of the peak alone."""
+def _solution(run: Run, best: Bracket, stopped: bool = False) -> Solution:
+    """What is found, and what is told of the program: on a lattice, or of the peak alone.
+
+    `stopped`: whether there was no time for a finer lattice.
+    """
     point: _Point | None = best.program
     if point is None:
         size = f"{len(best.mechanism.ends)} steps of a peak on a plateau; the model is that of 2 points per sensitivity"
@@ -587,8 +593,8 @@ def _solution(run: Run, best: Bracket) -> Solution:
         rows = f"divergences at shifts 1..{point.n}"
         solver = f"Newton's method (optdp), {point.steps} steps on the last lattice"
     return run.solution(
-        best.mechanism, best.certificate, size, rows, solver, (best.lower, best.value), stopped=run.seconds > run.time_limit,
-        objective=point.value if point else None, build=_model,
+        best.mechanism, best.certificate, size, rows, solver, (best.lower, best.value),
+        stopped=stopped or run.seconds > run.time_limit, objective=point.value if point else None, build=_model,
         arguments=(point.problem, point.n) if point else (run.problem, 2),
     )  # fmt: skip
 
@@ -615,7 +621,8 @@ def _near_kl(run: Run, n: int | None) -> Solution:
         noise = replace(noise, notion=privacy)
         if noise.admitted(privacy):
             lower = min(certificate.bound(run.problem).value, found.value)
-            told = replace(found.program, seconds=run.seconds, rtol=run.rtol, stopped=run.seconds > run.time_limit)
+            late = found.program.stopped or run.seconds > run.time_limit
+            told = replace(found.program, seconds=run.seconds, rtol=run.rtol, stopped=late)
             return Solution(run.problem, found.value, lower, noise, certificate, told)
         if time.perf_counter() > run.began + run.time_limit:
             break

@@ -231,7 +231,8 @@ def _at_zero(run: Run) -> Solution | None:
     with contextlib.suppress(Refusal):
         certificate = QuantileCertificate(0.5, found.certificate)
         lower, proof = certificate.bound(run.problem).value, certificate
-    told = replace(found.program, seconds=run.seconds, rtol=run.rtol, stopped=run.seconds > run.time_limit)
+    late = found.program.stopped or run.seconds > run.time_limit
+    told = replace(found.program, seconds=run.seconds, rtol=run.rtol, stopped=late)
     return Solution(run.problem, value, min(lower, value), found.mechanism, proof, told)
 
 

@@ -88,7 +88,7 @@ def solution(run: Run, design: Callable[[Run], Solution]) -> Solution:
             break
     told = replace(
         found.program, constraints=f"{found.program.constraints}; on the line, rounded to integers", seconds=run.seconds,
-        rtol=run.rtol, stopped=run.seconds > run.time_limit,
+        rtol=run.rtol, stopped=found.program.stopped or run.seconds > run.time_limit,
     )  # fmt: skip
     return Solution(run.problem, value, min(lower, value), noise, proof, told)
 

@@ -352,6 +352,7 @@ class _Search:
             return self._finite()
         y, inputs = task.meshes(rtol)
         found: Master | None = None
+        best: Master | None = None  # one that was stopped may attain more
         # Where the numbers that can be sent are this far apart a finer program makes the value no better.
         coarse = spacing(self.run.problem.domain, 0.0, 1.0) > rtol * task.width / 4
         if coarse:
@@ -371,13 +372,14 @@ class _Search:
                     raise SolverFailure("the time limit was reached before the tolerance", LinearStatus.TIME_LIMIT)
                 self.run.progress(f"{y.size} outputs, {inputs.size} inputs", self.bound, self.value)
                 found = master.solve(task, y, cuts, rtol / 20)
+                best = found if best is None or found.attained <= best.attained else best
                 dual = self._dual(found, y, inputs)
             except SolverFailure as failure:  # the last floor, and the last prior that there was time for
                 self.message, self.stopped = str(failure), failure.status is LinearStatus.TIME_LIMIT
                 if self.proof is not None:
                     self._keep_bound(self.proof)
-                if found is not None:
-                    self._keep_value(found)
+                if best is not None:
+                    self._keep_value(best)
                 break
             cuts = found.cuts
             if found.attained <= NOTHING:

@@ -157,10 +157,12 @@ def solve(task: Task, y: np.ndarray, cuts: Cuts, rtol: float) -> Master:
     room = 0.0 if prior is None or task.problem.outputs is not None else rtol / 8
     while count < ROUNDS or best is None:
         count += 1
-        result = session.solve(time_limit=task.left())
-        if not result.usable and result.status is not LinearStatus.TIME_LIMIT:
-            result = session.solve(time_limit=task.left(), method="ipm")
-        result = result.checked()
+        solved = session.solve(time_limit=task.left())
+        if not solved.usable and solved.status is not LinearStatus.TIME_LIMIT:
+            solved = session.solve(time_limit=task.left(), method="ipm")
+        if solved.status is LinearStatus.TIME_LIMIT and best is not None and np.isfinite(best[0]):
+            break
+        result = solved.checked()
         value = result.objective / scale
         density, atoms = fold.full(result.value("density")) / thin, fold.full(result.value("atom")) / thin
         floor = Floor.of_hats(y, density, atoms)
