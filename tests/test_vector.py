@@ -30,7 +30,7 @@ from optdp.design.radial import plain_program
 from optdp.exact import enclosures, work
 from optdp.exact.sampling import as_rng
 from optdp.mechanisms import baselines, directions
-from optdp.mechanisms.baselines.vector import SampledCoordinates, published_size
+from optdp.mechanisms.baselines.vector import SampledCoordinates, VectorLaplace, published_size
 from optdp.mechanisms.cap import CapMechanism
 from optdp.mechanisms.kernel import KernelMechanism
 from optdp.mechanisms.lifted import LiftedMechanism
@@ -780,6 +780,27 @@ def test_lifted_samples(d, eps):
 
 
 # --- the cube
+
+
+@pytest.mark.parametrize("norm", ["l1", "l2"])
+@pytest.mark.parametrize("domain", [optdp.Ball(2), optdp.Sphere(2)], ids=str)
+def test_noise_for_vectors_is_private_for_the_longest_that_are_taken(domain, norm):
+    """A norm that rounding has made larger than 1 is taken for 1: all inputs are as near as the scale asks."""
+
+    class Still(np.random.Generator):
+        def laplace(self, loc, scale, size):
+            return np.zeros(size)
+
+        def standard_normal(self, size):
+            return np.ones(size)
+
+        def gamma(self, shape, scale, size):
+            return np.zeros(size)
+
+    mechanism = VectorLaplace(1.0, domain, norm)
+    ends = np.array([1.0, 1.0]) / math.sqrt(2) * (1 + 9e-6) * np.array([[1], [-1]])
+    one, two = mechanism.randomize(ends, Still(np.random.PCG64(0)))
+    assert np.linalg.norm(one - two, int(norm[1])) <= mechanism.scale * (1 + 1e-15)
 
 
 def test_agreements_are_binomial():
