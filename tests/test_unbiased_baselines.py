@@ -356,3 +356,12 @@ def test_composites_deny_no_guarantee_that_they_have(activation, base, width):
     if true < 0.99:
         assert made.satisfies(optdp.LDP((1 + true) / 2)) is None
     assert made.satisfies(optdp.LDP(0.5)) is (False if activation == base == Rectangle() else None)
+
+
+def test_integers_that_are_no_floats_are_refused_where_distances_count():
+    """2^60 + 127 and 2^60 + 129 are 2 apart; as floats they are 256 apart, which is more than the sensitivity."""
+    domain = optdp.Interval(2.0**60, 2.0**60 + 1024)
+    assert CentralPiecewise(1.0, domain, 9).sensitivity < 256
+    with pytest.raises(ValueError, match="floats"):
+        CentralPiecewise(1.0, domain, 9).randomize(np.array([2**60 + 127, 2**60 + 129]), 0)
+    assert CentralPiecewise(1.0, domain).randomize(np.array([2**60 + 127, 2**60 + 129]), 0).shape == (2,)

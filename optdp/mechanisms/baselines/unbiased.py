@@ -273,7 +273,7 @@ class CentralPiecewise(Scaled):
         return _staircase(self.eps, self.steps, self._top)
 
     def randomize(self, x: ArrayLike, rng: Seed = None) -> np.ndarray:
-        u, rng = self._unit(x), as_rng(rng)
+        u, rng = self._unit(self.domain.check_exactly(x) if self.steps else x), as_rng(rng)
         mass, half, stretch, _ = self._levels
         level = rng.choice(half.size, size=u.shape, p=mass / mass.sum())
         centre = np.where(level == 0, 0.0, stretch * u)
