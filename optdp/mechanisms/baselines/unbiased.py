@@ -216,6 +216,13 @@ class Mixture(Mechanism):
         worst = next(g for g in ratios if all(enclosures.at_most(other.eps, g.eps) for other in ratios))
         return worst.in_real_arithmetic() if any(g.ideal for g in ratios) else worst
 
+    def satisfies(self, privacy: Privacy) -> bool | None:
+        """As for every mechanism, but False only of a single part: several hide each other's outputs."""
+        answer = super().satisfies(privacy)
+        if answer is not False:
+            return answer
+        return self._used[0].satisfies(privacy) if len(self._used) == 1 else None
+
     def check_unbiased(self) -> Check:
         """Whether every part is: the first that is not, if any."""
         return min((p.check_unbiased() for p in self._used), key=lambda check: check.passed)
