@@ -381,6 +381,14 @@ def test_a_mixture_is_not_known_to_lack_what_it_has():
     assert made.satisfies(optdp.LDP(1.9)) is None and made.satisfies(optdp.LDP(2.0)) is True
 
 
+def test_answers_beyond_all_floats_are_refused():
+    """They were infinite, and a mechanism of infinite answers was told to be unbiased."""
+    with pytest.raises(ValueError, match="beyond all floats"):
+        CompositeMechanism.private(1e-12, 0.4, (-1e300, 1e300))
+    made = CompositeMechanism.private(1e-6, 0.4, (-1e300, 1e300))
+    assert np.isfinite(made.support()).all() and np.isfinite(made.randomize(np.full(100, 1e300), 0)).all()
+
+
 def test_integers_that_are_no_floats_are_refused_where_distances_count():
     """2^60 + 127 and 2^60 + 129 are 2 apart; as floats they are 256 apart, which is more than the sensitivity."""
     domain = optdp.Interval(2.0**60, 2.0**60 + 1024)
