@@ -346,6 +346,15 @@ def test_large_eps_gives_a_valid_bracket():
     assert solution.gap <= 1e-5
 
 
+@pytest.mark.parametrize("eps, delta", [(1.0, 1e-18), (0.5, 1e-300), (1e-3, 1e-17), (5.0, 0.4)])
+def test_the_truncated_laplacian_has_its_delta_however_little(eps, delta):
+    """Beyond eps it keeps what lies within one sensitivity of its end, and a little below it next to no more."""
+    noise = TruncatedLaplacian(eps, delta, 1.5)
+    assert noise.delta(eps) == noise.delta(30.0) == pytest.approx(delta, rel=1e-9, abs=0)
+    near = eps * (1 - 1e-9)
+    assert delta * (1 - 1e-9) < noise.delta(near) < delta + eps * 1e-9
+
+
 def test_losses_that_jump_have_their_exact_expectation():
     """P(|Z| > t) of Laplace noise is e^(-t/scale), wherever t lies."""
     for limit in (0.01, 0.4, 3.0, 40.0):

@@ -51,6 +51,14 @@ def messages(oracle, d):
     return np.arange(oracle.blocks * oracle.size)
 
 
+def test_an_eps_that_no_number_of_coins_has_is_refused():
+    """A third is no multiple of 2^-124, and the nearest one is too far from it."""
+    assert SubsetOracle.private(1e-36, optdp.OneHot(3), 1).satisfies(optdp.LDP(1e-36))
+    assert SubsetOracle.private(1e-300, optdp.OneHot(4), 1).satisfies(optdp.LDP(1e-300))
+    with pytest.raises(ValueError, match="eps = 1e-300 is not allowed"):
+        SubsetOracle.private(1e-300, optdp.OneHot(3), 1)
+
+
 @pytest.mark.parametrize("eps", EPS)
 @pytest.mark.parametrize("d", [2, 3, 6, 9])
 def test_oracles_by_enumeration(d, eps):

@@ -19,8 +19,11 @@ from optdp.mechanisms.base import Mechanism
 from optdp.mechanisms.baselines import unbiased
 from optdp.mechanisms.baselines.clamped import clamped_discrete_laplace, clamped_laplace
 from optdp.mechanisms.baselines.noise import LatticeNoise, Staircase, discrete_laplace, gaussian, laplace
+from optdp.mechanisms.baselines.plane import SidesMechanism
 from optdp.mechanisms.baselines.unbiased import CentralPiecewise, Mixture, ThreeOutputs
+from optdp.mechanisms.baselines.vector import SampledCoordinates
 from optdp.mechanisms.composite import CompositeMechanism
+from optdp.mechanisms.product import ProductMechanism
 from optdp.problem.shapes import Quartic, Rectangle, Sine, Triangle
 
 
@@ -356,3 +359,40 @@ def test_composites_deny_no_guarantee_that_they_have(activation, base, width):
     if true < 0.99:
         assert made.satisfies(optdp.LDP((1 + true) / 2)) is None
     assert made.satisfies(optdp.LDP(0.5)) is (False if activation == base == Rectangle() else None)
+
+
+@pytest.mark.parametrize("activation, tight", [(Rectangle(), True), (Sine(), False)])
+def test_several_together_deny_no_guarantee_that_they_may_have(activation, tight):
+    """What a part does not know of itself nobody knows of several; of a mixture the other part hides what one shows."""
+    part = CompositeMechanism.private(1.0, 0.4, activation=activation)
+    cube = optdp.Box.cube(2)
+    for made in (ProductMechanism(cube, part), SampledCoordinates(cube, part, 2), SidesMechanism(cube, part, part)):
+        assert made.satisfies(optdp.LDP(2.0)) is True
+        assert made.satisfies(optdp.LDP(1.9)) is (False if tight else None)
+    assert Mixture((part,), (1.0,)).satisfies(optdp.LDP(0.9)) is (False if tight else None)
+
+
+def test_a_mixture_is_not_known_to_lack_what_it_has():
+    parts = CompositeMechanism.private(1.0, 0.4), CompositeMechanism.private(2.0, 0.3)
+    made = Mixture(parts, (0.999, 0.001))
+    low, high = made.support()
+    densities = made.density(np.linspace(low, high, 801)[1:-1, None], np.linspace(-1, 1, 101))
+    assert densities.max() < math.exp(1.1) * densities[densities > 0].min()
+    assert made.satisfies(optdp.LDP(1.9)) is None and made.satisfies(optdp.LDP(2.0)) is True
+
+
+def test_answers_beyond_all_floats_are_refused():
+    """They were infinite, and a mechanism of infinite answers was told to be unbiased."""
+    with pytest.raises(ValueError, match="beyond all floats"):
+        CompositeMechanism.private(1e-12, 0.4, (-1e300, 1e300))
+    made = CompositeMechanism.private(1e-6, 0.4, (-1e300, 1e300))
+    assert np.isfinite(made.support()).all() and np.isfinite(made.randomize(np.full(100, 1e300), 0)).all()
+
+
+def test_integers_that_are_no_floats_are_refused_where_distances_count():
+    """2^60 + 127 and 2^60 + 129 are 2 apart; as floats they are 256 apart, which is more than the sensitivity."""
+    domain = optdp.Interval(2.0**60, 2.0**60 + 1024)
+    assert CentralPiecewise(1.0, domain, 9).sensitivity < 256
+    with pytest.raises(ValueError, match="floats"):
+        CentralPiecewise(1.0, domain, 9).randomize(np.array([2**60 + 127, 2**60 + 129]), 0)
+    assert CentralPiecewise(1.0, domain).randomize(np.array([2**60 + 127, 2**60 + 129]), 0).shape == (2,)

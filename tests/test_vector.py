@@ -30,7 +30,7 @@ from optdp.design.radial import plain_program
 from optdp.exact import enclosures, work
 from optdp.exact.sampling import as_rng
 from optdp.mechanisms import baselines, directions
-from optdp.mechanisms.baselines.vector import SampledCoordinates, published_size
+from optdp.mechanisms.baselines.vector import SampledCoordinates, VectorLaplace, published_size
 from optdp.mechanisms.cap import CapMechanism
 from optdp.mechanisms.kernel import KernelMechanism
 from optdp.mechanisms.lifted import LiftedMechanism
@@ -208,6 +208,14 @@ def test_what_rests_on_digits_not_yet_drawn_is_undecided():
         assert undecided.tolist() == [True, True, False]
 
 
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_roundings_of_inner_products_do_not_pile_up_however_rows_lie_in_memory(order):
+    """Column by column numpy adds one number after the other, as of a table that was read so."""
+    v = np.full((2, 2**15), 0.967 / math.sqrt(2**15), order=order)
+    exact = 2**15 * Fraction(v[0, 0]) ** 2
+    assert all(abs(Fraction(found) / exact - 1) < Fraction(1, 2**49) for found in directions._dot(v, v).tolist())
+
+
 def test_error_bounds_hold():
     """With a coarse grid nothing is undecided, with a fine one all is; between, what is decided is right."""
     rng = np.random.default_rng(5)
@@ -331,6 +339,23 @@ def test_the_sign_of_the_direction_in_the_ball_is_exact():
     exact = Fraction(0.6) * 2**61 + 2**61 - toss
     assert binomtest(kept, 2000, float(exact)).pvalue > 1e-4
     assert CapMechanism._below_norm(0, row, rng) and not CapMechanism._below_norm(2**62 - 1, row, rng)
+
+
+def test_the_sign_of_the_direction_is_exact_where_roundings_of_the_norm_pile_up():
+    """Of rows that lie column by column in memory squares are added one after the other."""
+    d = 98304
+    rows = np.full((2, d), 0.97 / math.sqrt(d), order="F")
+    guess = float(np.sqrt(np.einsum("ij,ij->i", rows, rows))[0])
+    with ctx.workprec(128):
+        norm = arb(rows[0, 0]) * arb(d).sqrt()
+        toss = int(((1 + norm + (guess - norm) / 16) * 2**61).floor().unique_fmpz())  # between both, next to the norm
+
+    class Tossed(np.random.Generator):
+        def integers(self, low, high=None, size=None):
+            return np.int64(0) if size is None else np.array([toss, 0])
+
+    turned = CapMechanism.private(1.0, optdp.Ball(d))._turned(rows, Tossed(np.random.PCG64(0)))
+    assert np.array_equal(turned[0], rows[0] if norm > guess else -rows[0]) and np.array_equal(turned[1], rows[1])
 
 
 # --- the ball
@@ -755,6 +780,27 @@ def test_lifted_samples(d, eps):
 
 
 # --- the cube
+
+
+@pytest.mark.parametrize("norm", ["l1", "l2"])
+@pytest.mark.parametrize("domain", [optdp.Ball(2), optdp.Sphere(2)], ids=str)
+def test_noise_for_vectors_is_private_for_the_longest_that_are_taken(domain, norm):
+    """A norm that rounding has made larger than 1 is taken for 1: all inputs are as near as the scale asks."""
+
+    class Still(np.random.Generator):
+        def laplace(self, loc, scale, size):
+            return np.zeros(size)
+
+        def standard_normal(self, size):
+            return np.ones(size)
+
+        def gamma(self, shape, scale, size):
+            return np.zeros(size)
+
+    mechanism = VectorLaplace(1.0, domain, norm)
+    ends = np.array([1.0, 1.0]) / math.sqrt(2) * (1 + 9e-6) * np.array([[1], [-1]])
+    one, two = mechanism.randomize(ends, Still(np.random.PCG64(0)))
+    assert np.linalg.norm(one - two, int(norm[1])) <= mechanism.scale * (1 + 1e-15)
 
 
 def test_agreements_are_binomial():

@@ -123,7 +123,8 @@ class CapMechanism(UnbiasedVectors):
         toss = rng.integers(0, LIMB, size=len(rows))
         wanted = toss * 2.0 ** (1 - BITS) - 1  # x where this is below |x|
         keep = wanted < norms
-        for i in np.flatnonzero(np.abs(wanted - norms) < 2.0**-40 * (1 + 2.0**-53 * self.dim**2)).tolist():
+        margin = 2.0**-40 + self.dim * 2.0**-52  # squares may be added one after the other
+        for i in np.flatnonzero(np.abs(wanted - norms) < margin).tolist():
             keep[i] = self._below_norm(int(toss[i]), rows[i], rng)
         out: np.ndarray = np.where(keep[:, None], rows, -rows)
         zero = norms == 0

@@ -7,6 +7,7 @@ this form, and so is any pair of a user's own activation and base.
 from __future__ import annotations
 
 import math
+import sys
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
@@ -75,6 +76,9 @@ class CompositeMechanism(CellWindow):
         if self.base.fit(CELLS) != CELLS or self.base.dip() <= 0:
             allowed = "it must be positive on the whole range, and its number of steps a power of two"
             raise ValueError(f"base = {str(self.base)!r} is not allowed: {allowed}")
+        if max(map(abs, self.exact_range)) > sys.float_info.max:
+            told = "at this eps and width unbiased answers lie beyond all floats; use larger units or a narrower domain"
+            raise ValueError(f"domain = {self.domain} is not allowed: {told}")
 
     @classmethod
     def private(

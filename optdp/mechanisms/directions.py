@@ -461,8 +461,11 @@ def _floats(
 
 
 def _dot(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """Inner products of rows: numpy adds pairwise along the last axis, in blocks of 128, so that roundings do not pile up."""
-    return np.asarray((a * b).sum(axis=1))
+    """Inner products of rows: numpy adds pairwise along the last axis, in blocks of 128, so that roundings do not pile up.
+
+    It does so where products lie row by row in memory, whatever the order of `a` and `b`; else it adds one column after another.
+    """
+    return np.asarray(np.multiply(a, b, order="C").sum(axis=1))
 
 
 def _blocks(count: int, width: int) -> list[slice]:

@@ -16,7 +16,7 @@ from typing import Annotated, Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from optdp.exact import Check, Log, Number, Seed, Within, as_rng, coin, enclosures, require
+from optdp.exact import Check, Log, Number, Seed, Within, as_rng, coin, enclosures, require, show
 from optdp.mechanisms.unbiased_vectors import Vectors
 from optdp.problem import LDP, Average, LossLike, Objective, OneHot, WorstCase
 
@@ -215,11 +215,18 @@ class SubsetOracle(FrequencyOracle):
 
     @classmethod
     def private(cls, eps: Number, domain: OneHot, size: int) -> Self:
-        """The eps-LDP oracle with sets of this size: the largest probability of the own category whose ratio is at most e^eps."""
-        rest = cls(domain, size, 1).universe - size
-        weight = size * enclosures.exp_below(require.exact_epsilon(eps), 200)
+        """The eps-LDP oracle with sets of this size: the largest probability of the own category whose ratio is at most e^eps.
+
+        **Raises** ValueError for an eps that is so small that no number of coins has such a ratio.
+        """
+        eps, rest = require.exact_epsilon(eps), cls(domain, size, 1).universe - size
+        weight = size * enclosures.exp_below(eps, 200)
         share = weight / (weight + rest)
-        return cls(domain, size, share.numerator * COINS // share.denominator)
+        made = cls(domain, size, share.numerator * COINS // share.denominator)
+        if not enclosures.at_most_exp(made.exact_ratio, eps):  # fewer coins than at random
+            told = f"no multiple of 2^-124 is so near to a share of {size}/{rest + size}"
+            raise ValueError(f"eps = {show(eps)} is not allowed: {told}")
+        return made
 
     @property
     def universe(self) -> int:

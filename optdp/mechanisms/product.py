@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Annotated, Any
 
@@ -83,6 +83,10 @@ class ProductMechanism(Vectors):
     def guarantee(self) -> Privacy | None:
         return composed(self.part.guarantee(), self.dim)
 
+    def satisfies(self, privacy: Privacy) -> bool | None:
+        """As for every mechanism, but False only where the part has no better guarantee than it states."""
+        return denied(super().satisfies(privacy), self.part)
+
     def check_privacy(self, privacy: Privacy) -> list[Check]:
         """Whether all coordinates together keep epsilon, and whatever else there is to check of the part."""
         own = self.part.guarantee()
@@ -109,6 +113,16 @@ def composed(own: Privacy | None, times: int) -> LDP | None:
         with ctx.workprec(256):
             eps = enclosures.upper(enclosures.ball(own.eps) * times)
     return LDP(eps, ideal=own.ideal)
+
+
+def denied(answer: bool | None, *parts: Mechanism) -> bool | None:
+    """The answer, but None for False where a part may have a better guarantee than it states: then so may all together."""
+
+    def tight(part: Mechanism) -> bool:
+        own = part.guarantee()
+        return isinstance(own, LDP) and part.satisfies(replace(own, eps=float(own.eps) * (1 - 1e-9))) is False
+
+    return None if answer is False and not all(map(tight, parts)) else answer
 
 
 def share_of(eps: Number, parts: int) -> Number:

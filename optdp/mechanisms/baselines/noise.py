@@ -279,11 +279,12 @@ class TruncatedLaplacian(Laplace):
 
     def delta(self, eps: float) -> float:
         eps = require.epsilon(eps, zero=True)
+        # Tails are those on the left, which keep their digits.
         if eps >= self._eps:
-            return float(1 - self.cdf(self.noise_radius() - self.sensitivity))
+            return float(self.cdf(self.sensitivity - self.noise_radius()))
         # Beyond it the likelihood ratio exceeds e^eps, or the other distribution has ended.
         start = min(eps * self.scale - self.sensitivity, 2 * (self.noise_radius() - self.sensitivity)) / 2
-        return float((1 - self.cdf(start)) - math.exp(eps) * (1 - self.cdf(start + self.sensitivity)))
+        return float(self.cdf(-start) - math.exp(eps) * self.cdf(-start - self.sensitivity))
 
 
 @dataclass(frozen=True, repr=False)

@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike
 from optdp.exact import Log, Number, Seed, Within, as_rng, enclosures, require
 from optdp.mechanisms.base import Mechanism
 from optdp.mechanisms.plane import flat, grid_of
+from optdp.mechanisms.product import denied
 from optdp.problem import LDP, Box, Interval, LossLike, Privacy
 
 #: Angles and radii of noise, cells of each side, and inputs each way at which the largest loss is sought.
@@ -161,6 +162,10 @@ class SidesMechanism(_Planar):
             else sum(map(Fraction, levels), Fraction(0))
         )
         return LDP(eps, ideal=any(each.ideal for each in own))  # type: ignore[union-attr]
+
+    def satisfies(self, privacy: Privacy) -> bool | None:
+        """As for every mechanism, but False only where both have no better guarantee than they state."""
+        return denied(super().satisfies(privacy), *self.parts)
 
 
 def _law(part: Mechanism, x: float) -> tuple[np.ndarray, np.ndarray]:

@@ -216,6 +216,13 @@ class Mixture(Mechanism):
         worst = next(g for g in ratios if all(enclosures.at_most(other.eps, g.eps) for other in ratios))
         return worst.in_real_arithmetic() if any(g.ideal for g in ratios) else worst
 
+    def satisfies(self, privacy: Privacy) -> bool | None:
+        """As for every mechanism, but False only of a single part: several hide each other's outputs."""
+        answer = super().satisfies(privacy)
+        if answer is not False:
+            return answer
+        return self._used[0].satisfies(privacy) if len(self._used) == 1 else None
+
     def check_unbiased(self) -> Check:
         """Whether every part is: the first that is not, if any."""
         return min((p.check_unbiased() for p in self._used), key=lambda check: check.passed)
@@ -273,7 +280,7 @@ class CentralPiecewise(Scaled):
         return _staircase(self.eps, self.steps, self._top)
 
     def randomize(self, x: ArrayLike, rng: Seed = None) -> np.ndarray:
-        u, rng = self._unit(x), as_rng(rng)
+        u, rng = self._unit(self.domain.check_exactly(x) if self.steps else x), as_rng(rng)
         mass, half, stretch, _ = self._levels
         level = rng.choice(half.size, size=u.shape, p=mass / mass.sum())
         centre = np.where(level == 0, 0.0, stretch * u)

@@ -15,7 +15,7 @@ from optdp.exact.numbers import border
 from optdp.mechanisms.base import Mechanism
 from optdp.mechanisms.baselines.unbiased import hybrid, piecewise, pm_opt
 from optdp.mechanisms.cap import CapMechanism
-from optdp.mechanisms.product import composed, share_of
+from optdp.mechanisms.product import composed, denied, share_of
 from optdp.mechanisms.signs import SignMechanism
 from optdp.mechanisms.unbiased_vectors import COINS, Vectors, cubic
 from optdp.problem import LDP, Ball, Box, Interval, LossLike, Privacy, Sphere
@@ -51,6 +51,8 @@ class VectorLaplace(Vectors):
 
     def randomize(self, x: ArrayLike, rng: Seed = None) -> np.ndarray:
         inputs, rng = self.mean(x), as_rng(rng)
+        if not isinstance(self.domain, Box):  # norms a little above 1 are taken for 1
+            inputs = inputs / np.maximum(np.linalg.norm(inputs, axis=-1, keepdims=True), 1.0)
         if self.norm == "l1":
             return np.asarray(inputs + rng.laplace(0.0, self.scale, size=inputs.shape))
         noise = rng.standard_normal(inputs.shape)
@@ -148,6 +150,10 @@ class SampledCoordinates(Vectors):
 
     def guarantee(self) -> Privacy | None:
         return composed(self.part.guarantee(), self.k)
+
+    def satisfies(self, privacy: Privacy) -> bool | None:
+        """As for every mechanism, but False only where the part has no better guarantee than it states."""
+        return denied(super().satisfies(privacy), self.part)
 
     def check_unbiased(self) -> Check:
         return Check("unbiased", False, "E[Y | x] = x holds in real arithmetic only: outputs times d/k are rounded")
