@@ -889,8 +889,10 @@ class KernelMechanism(CellWindow):
             top = sweep.most(loss, abs(loss(arb(0.5))) * sweep.FINE, best)
             best = top if best is None else best.max(top)
         assert best is not None
+        begins, ends = ([piece[k] for piece in stretches] for k in (0, 1))
         for x, more in self._jumps(branches).items():
-            sides = [loss(_place(p, q, v, x)) for p, q, v, loss in stretches if p <= x <= q]
+            around = stretches[bisect_left(ends, x) : bisect_right(begins, x)]
+            sides = [loss(_place(p, q, v, x)) for p, q, v, loss in around]
             best = best.max(functools.reduce(arb.max, sides) + more) if sides else best
         return best
 
