@@ -364,6 +364,7 @@ def test_credible_intervals_hold_populations_from_the_prior():
         ({"what": "quantile", "q": 1.0}, "q = 1.0"), ({"level": 1.0}, "level"), ({"bins": 3}, "bins"),
         ({"what": "histogram", "bins": 1}, "bins = 1"), ({"what": "histogram", "bins": [0, 2]}, "bins"),
         ({"what": "histogram", "bins": [0.0, 0.5, 2.0]}, "from 0 to 1"), ({"what": "frequencies"}, "use 'histogram'"),
+        ({"what": "median"}, "use 'quantile' with q = 0.5"),
         ({"categories": [1]}, "categories"), ({"what": "histogram", "prior": [0.5, 0.2, 0.3], "bins": 2}, "prior"),
     ],
 )  # fmt: skip

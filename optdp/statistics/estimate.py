@@ -256,6 +256,8 @@ def estimate(
         >>> bool(low < ages.mean() < high)
         True
     """
+    if isinstance(what, str) and what == "median":
+        raise ValueError("what = 'median' is not allowed: use 'quantile' with q = 0.5")
     require.choice("what", what, WHATS)
     level = require.real("level", level, low=0.0, high=1.0, open_low=True, open_high=True)
     if (q is None) == (what == "quantile"):
