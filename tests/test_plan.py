@@ -446,6 +446,7 @@ AGE = optdp.Number(0, 120)
         (optdp.Category(["a"], missing="category"), ["a", Decimal("sNaN")], [0, 1]),
         (optdp.Category([1, 2]), [True, "2"], [0, 1]),
         (optdp.Date("2026-01-01", "2026-02-01"), ["2026-01-02", math.nan], "row 2: it is missing"),
+        (optdp.Integer(0, 2**53), [2**53, 2**53 + 1], "row 2: it is not in"), (AGE, [3, 2**63], "row 2: it is not in"),
         (AGE, ["3\0"], "row 1: it is not a number"), (optdp.Category("ab"), ["a", "a\0"], "row 2: it is none of the values"),
     ],
 )  # fmt: skip

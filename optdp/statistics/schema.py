@@ -146,6 +146,10 @@ class Number(Column):
             raise TypeError(
                 f"column {name!r} holds true and false, which is not allowed: it must hold numbers; use optdp.Flag()"
             )
+        if (
+            array.dtype.kind in "iu" and ((array > 2**53) | (array < -(2**53))).any()
+        ):  # which floats may bring into the range
+            return None
         return _within(array.astype(float), self.form()) if array.dtype.kind in "iuf" else None
 
 
