@@ -204,6 +204,7 @@ def _descriptor(path: str | Path) -> int | None:
 
 def _place(path: str | Path) -> tuple[Path, int | None, bool]:
     """(where `path` leads through links, the number of what is open already, whether a regular file is or will be there)."""
+    _sound(path)
     number = _descriptor(path)
     if number is not None:
         return Path("-"), number, False
@@ -223,6 +224,12 @@ def _place(path: str | Path) -> tuple[Path, int | None, bool]:
         kind = "a folder" if stat.S_ISDIR(mode) else "a disk or a socket"
         raise OSError(f"{path} cannot be written: it is {kind}, and only files, pipes and terminals can be")
     return target, None, stat.S_ISREG(mode)
+
+
+def _sound(path: str | Path) -> None:
+    """**Raises** ValueError for a path that no file has; systems say "embedded null byte" without it."""
+    if "\0" in str(path):
+        raise ValueError(f"path = {str(path)!r} is not allowed: no file has a name with a null character")
 
 
 def _sink(target: Path, number: int | None) -> IO[bytes]:
@@ -267,6 +274,7 @@ def _identity(path: str | Path, standard: int) -> tuple[int, int] | None:
 @contextmanager
 def reading(path: str | Path) -> Iterator[IO[bytes]]:
     """The bytes of a file, or of standard input for "-". **Raises** OSError."""
+    _sound(path)
     if str(path) != "-":
         with open(path, "rb") as stream:
             yield stream

@@ -617,6 +617,8 @@ def test_releases():
     mu = gaussian_budget(1.0, 1e-6, 10)
     assert one.problem.privacy == optdp.GDP(mu) and one.verify()
     assert optdp.ApproxDP(1.0, 1e-6).implied_by(optdp.GDP(mu * math.sqrt(10))) is True
+    for delta in (1e-71, 1e-300):  # at eps = 0 it is erf(mu/sqrt 8); two tails of 57 digits have all of them in common
+        assert gaussian_budget(0.0, delta) == pytest.approx(delta * math.sqrt(2 * math.pi), rel=1e-9, abs=0)
     assert composed_delta(one.mechanism, 1.0, 10) <= 1e-6
     assert composed_delta(optdp.solve_additive(0.1, 0.0, n=2).mechanism, 1.0, 10) <= 2e-6  # basic composition
     for bad in ({"releases": 0}, {"releases": 2, "accounting": "none"}):

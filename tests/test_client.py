@@ -729,6 +729,31 @@ def test_ledger_files_are_checked(tmp_path):
         ledger.add("plan")
 
 
+def test_threads_do_not_pass_the_limit_of_a_ledger_together():
+    """Each found room for its own answer before the others were counted: 4 answers of 1 were taken at a limit of 2.5."""
+    plans = [optdp.plan({name: optdp.Flag()}, 1.0) for name in "abcdefgh"]
+    ledger, waiting = optdp.Ledger(2.5), threading.Barrier(len(plans), timeout=60)
+    refusal = ledger._refusal
+
+    def slow(plan, cost):
+        found = refusal(plan, cost)
+        time.sleep(0.001)  # a moment for the other threads
+        return found
+
+    def answer(plan):
+        waiting.wait()
+        try:
+            ledger.add(plan)
+        except Exhausted:
+            return 0
+        return 1
+
+    ledger._refusal = slow
+    with ThreadPoolExecutor(len(plans)) as pool:
+        assert sum(pool.map(answer, plans)) == 2
+    assert len(ledger.plans) == 2 and float(ledger.guarantee().eps) <= 2.5
+
+
 # --- the curator
 
 JOBS = ["a", "b", "c"]

@@ -248,6 +248,7 @@ def test_pieces_accept_double_roots_of_the_slope():
     ("make", "names"),
     [(lambda: optdp.Power(0), "exponent"), (lambda: optdp.Power(101), "exponent"), (lambda: optdp.Power("1"), "exponent"),
      (lambda: optdp.Huber(0), "corner"), (lambda: optdp.Huber(math.nan), "corner"), (lambda: optdp.Threshold(-0.1), "limit"),
+     (lambda: as_loss("threshold:1"), r"use optdp\.Threshold\(1\)"),
      (lambda: optdp.Pinball(0), "tau"), (lambda: optdp.Pinball(1), "tau"), (lambda: as_loss("l3"), "loss"),
      (lambda: as_loss(3.0), "loss"), (lambda: MatrixLoss(((0, -1), (1, 0))), "loss"), (lambda: MatrixLoss(((0, 1),)), "loss"),
      (lambda: MatrixLoss(((0, math.nan), (1, 0))), "loss"), (lambda: as_loss([[0, 1], [1]]), "loss")],

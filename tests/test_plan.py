@@ -446,10 +446,12 @@ AGE = optdp.Number(0, 120)
         (optdp.Category(["a"], missing="category"), ["a", Decimal("sNaN")], [0, 1]),
         (optdp.Category([1, 2]), [True, "2"], [0, 1]),
         (optdp.Date("2026-01-01", "2026-02-01"), ["2026-01-02", math.nan], "row 2: it is missing"),
+        (optdp.Integer(0, 2**53), [2**53, 2**53 + 1], "row 2: it is not in"), (AGE, [3, 2**63], "row 2: it is not in"),
+        (AGE, ["3\0"], "row 1: it is not a number"), (optdp.Category("ab"), ["a", "a\0"], "row 2: it is none of the values"),
     ],
 )  # fmt: skip
 def test_lists_are_read_as_arrays_and_frames_are(column, values, said):
-    """Numpy made a text of nan, which was another category, and numbers of true and false."""
+    """Numpy made a text of nan, which was another category, and numbers of true and false, and forgot zero bytes at the end."""
     objects = np.empty(len(values), dtype=object)
     for i, value in enumerate(values):
         objects[i] = value
@@ -798,6 +800,8 @@ def test_errors_of_columns_name_the_argument_and_no_entry():
     for made, said in (
         (lambda: optdp.Date("x", "y"), "first = 'x' is not allowed: it must be a date"),
         (lambda: optdp.Integer(0.1, 0.9), "lower = 0.1"),
+        (lambda: optdp.Integer(0, 2**53 + 1), "upper = 9007199254740993 is not allowed: it must be a float"),
+        (lambda: optdp.Integer(np.int64(-(2**53) - 1), 0), "lower = -9007199254740993"),
         (lambda: optdp.plan({"a": optdp.Flag()}, 1.0, None), "goal = None"), (lambda: optdp.Number(0, 1, 5), "unit = 5"),
         (lambda: optdp.plan({"a": optdp.Flag()}, 1.0, weights=[1]), "weights is not allowed"),
         (lambda: optdp.Number(0, 1).encode([10**400], "a"), "column 'a', row 1"),

@@ -112,6 +112,18 @@ def test_one_column_by_its_goal(people, capsys):
 def test_recommendations(capsys):
     status, out, _ = run(capsys, "recommend", "--eps", "1", "--categories", "20", "--n", "100")
     assert status == 0 and "recommended: " in out and "k-RR" in out
+    status, _, err = run(capsys, "recommend", "--eps", 1, "--categories", 20, "--upper", 5)  # which was forgotten
+    assert status == 2 and "--upper is not allowed with --categories" in err
+
+
+@pytest.mark.parametrize(
+    "words", [["recommend", "--n", "1_0"], ["recommend", "--error", "1_0"], ["recommend", "--categories", "\u0663"],
+              ["plan", "--n", "1_0"], ["estimate", "--q", "0_5"], ["estimate", "--bins", "\u0663"]],
+)  # fmt: skip
+def test_numbers_are_read_alike_in_all_options(words, capsys):
+    with pytest.raises(SystemExit):
+        main(words)
+    assert f"argument {words[1]}: {words[2]!r} is not" in capsys.readouterr().err
 
 
 def test_the_schema_in_the_help_is_taken(tmp_path, monkeypatch, capsys):
@@ -123,6 +135,9 @@ def test_the_schema_in_the_help_is_taken(tmp_path, monkeypatch, capsys):
     assert run(capsys, "plan", "--schema", "doc.json", "--eps", 2, "--out", "plan.json")[0] == 0
     plan = optdp.Plan.load("plan.json")
     assert plan["age"].column == optdp.Number(0, 120) and plan["f"].column == optdp.Flag()
+    (tmp_path / "doc.json").write_text(json.dumps({"age": {"type": "integer", "lower": 0, "upper": 2**53 + 1}}))
+    status, _, err = run(capsys, "plan", "--schema", "doc.json", "--eps", 2, "--out", "plan.json")
+    assert status == 2 and "doc.json.age.upper = 9007199254740993 is not allowed" in err  # it was 9007199254740992
     (tmp_path / "doc.json").write_text(json.dumps({"age": {"type": "number", "lower": 0}}))
     status, _, err = run(capsys, "plan", "--schema", "doc.json", "--eps", 2, "--out", "plan.json")
     assert status == 2 and "doc.json.age.upper is missing" in err
@@ -138,6 +153,11 @@ def test_the_schema_in_the_help_is_taken(tmp_path, monkeypatch, capsys):
         (["--number", "x:a:1"], "--number 'x:a:1' is not allowed: 'a' is not a number"),
         (["--flag", "a", "--weight", "a"], "--weight 'a' is not allowed: 'a' is not a number"),
         (["--category", "c:a,,b"], "--category 'c:a,,b' is not allowed: values with ''"),
+        (
+            ["--flag", "a", "--weight", "a:1", "--weight", "a:2"],
+            "--weight 'a:2' is not allowed: there is a weight of 'a'",
+        ),
+        (["--integer", "x:0:9007199254740993"], "upper = 9007199254740993 is not allowed: it must be a float"),
         (["--integer", "x:0.1:0.9"], "--integer 'x:0.1:0.9' is not allowed: lower = 0.1"),
     ],
 )
@@ -225,6 +245,13 @@ def test_an_empty_parquet_file_stays_a_parquet_file(tmp_path):
     assert survey.randomize(tmp_path / "in.parquet", 1, target=tmp_path / "out.parquet") == 0
     assert parquet.read_table(tmp_path / "out.parquet").column_names == ["x", "f"]
     assert "no answers" in str(survey.estimate(tmp_path / "out.parquet"))
+
+
+def test_paths_with_a_null_character_are_named(people, capsys):
+    """ "embedded null byte" did not say of what."""
+    for words in (["plan", "--eps", 1, "--flag", "f", "--out", "a\0b"], ["estimate", "--plan", "a\0b", "people.csv"]):
+        status, _, err = run(capsys, *words)
+        assert status == 2 and r"path = 'a\x00b' is not allowed" in err
 
 
 def test_no_output_replaces_an_input(people, capsys):

@@ -74,6 +74,11 @@ def parse_integer(text: str) -> int:
     return int(text)
 
 
+def parse_end(text: str) -> float | int:
+    """An end of a range of integers: one beyond 2^53 with all of its digits, so that those that floats have not are refused."""
+    return int(text) if re.fullmatch(r"[+-]?[0-9]{1,300}", text) else parse_float(text)
+
+
 class NotANumber(ValueError, argparse.ArgumentTypeError):
     """A text on the command line that is no number."""
 

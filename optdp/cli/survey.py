@@ -37,17 +37,23 @@ def register(commands: Commands) -> None:
         "--eps", type=options.parse_number, help="privacy parameter; left out: one that gives --error with --n"
     )
     option(parser, "--goal", None, "what is wanted (default mean; frequencies of --categories)", choices=GOALS)
-    option(parser, "--lower", 0.0, "lower end of the numbers")
-    option(parser, "--upper", 1.0, "upper end of the numbers")
-    option(parser, "--categories", None, "the number of categories instead, for frequencies", type=int)
-    option(parser, "--n", None, "the number of people", type=int)
-    option(parser, "--error", None, "the wanted error", type=float)
+    option(parser, "--lower", None, "lower end of the numbers (default 0)", type=options.parse_float)
+    option(parser, "--upper", None, "upper end of the numbers (default 1)", type=options.parse_float)
+    option(
+        parser, "--categories", None, "the number of categories instead, for frequencies", type=options.parse_integer
+    )
+    option(parser, "--n", None, "the number of people", type=options.parse_integer)
+    option(parser, "--error", None, "the wanted error", type=options.parse_float)
     option(parser, "--prior", None, "uniform: averages instead of the worst case", choices=("uniform",))
     parser.set_defaults(run=_recommend)
 
 
 def _recommend(args: argparse.Namespace) -> int:
-    domain: Any = (args.lower, args.upper) if args.categories is None else optdp.OneHot(args.categories)
+    ends = [end for end in ("lower", "upper") if getattr(args, end) is not None]
+    if ends and args.categories is not None:
+        raise ValueError(f"--{ends[0]} is not allowed with --categories: it is for numbers")
+    numbers = (0.0 if args.lower is None else args.lower, 1.0 if args.upper is None else args.upper)
+    domain: Any = numbers if args.categories is None else optdp.OneHot(args.categories)
     goal = args.goal or ("mean" if args.categories is None else "frequencies")
     print(optdp.recommend(domain, args.eps, goal, n=args.n, error=args.error, prior=args.prior, progress=True))
     return 0
@@ -68,7 +74,7 @@ def _plan(commands: Commands) -> None:
         text = f"{'an' if kind == 'integer' else 'a'} {kind} column; may be repeated"
         option(parser, f"--{kind}", [], text, type=str, action="append", metavar=form)
     option(parser, "--goal", "mean", "what is wanted of numbers", choices=[g for g in GOALS if g != "frequencies"])
-    option(parser, "--n", None, "the number of people, for the predicted errors", type=int)
+    option(parser, "--n", None, "the number of people, for the predicted errors", type=options.parse_integer)
     text = "split the budget, sample the columns, or answer categories together"
     option(parser, "--strategy", "auto", text, choices=("auto", "split", "sample", "joint"))
     text = "a column that matters more; may be repeated"
@@ -91,10 +97,10 @@ def _make_plan(args: argparse.Namespace) -> int:
             return {name: Column.read(Fields(entry, f"{args.schema}.{name}")) for name, entry in fields.data.items()}
 
         schema = load(args.schema, columns)
-    number = options.parse_float
+    number, whole = options.parse_float, options.parse_end
     made: dict[str, Callable[..., Any]] = {
         "number": lambda lower, upper, unit="": optdp.Number(number(lower), number(upper), unit),
-        "integer": lambda lower, upper, unit="": optdp.Integer(number(lower), number(upper), unit),
+        "integer": lambda lower, upper, unit="": optdp.Integer(whole(lower), whole(upper), unit),
         "date": optdp.Date, "category": lambda values: optdp.Category(values.split(",")), "flag": optdp.Flag,
     }  # fmt: skip
     for kind, make in made.items():
@@ -115,6 +121,8 @@ def _make_plan(args: argparse.Namespace) -> int:
     weights: dict[str, float] = {}
     for text in args.weight:
         name, _, weight = text.rpartition(":")
+        if name in weights:
+            raise ValueError(f"--weight {text!r} is not allowed: there is a weight of {name!r} already")
         try:
             weights[name] = number(weight)
         except ValueError as error:
@@ -211,8 +219,8 @@ def _estimate(commands: Commands) -> None:
     )
     option(parser, "--column", None, "the column, with --mechanism; a column of the plan for --what")
     option(parser, "--what", None, "mean, quantile, cdf, histogram, frequencies")
-    option(parser, "--q", None, "the level of the quantile", type=float)
-    option(parser, "--bins", None, "the number of bins", type=int)
+    option(parser, "--q", None, "the level of the quantile", type=options.parse_float)
+    option(parser, "--bins", None, "the number of bins", type=options.parse_integer)
     option(parser, "--level", 0.95, "of the intervals")
     option(parser, "--pair", None, "the table of two categories of a plan", nargs=2, metavar=("A", "B"))
     option(parser, "--multiline", False, "with --mechanism: allow line breaks in quoted fields")

@@ -920,6 +920,9 @@ Squared = Power(2)
 
 _NAMED: dict[str, DistanceLoss] = {"abs": Absolute, "l1": Absolute, "squared": Squared, "l2": Squared}
 
+#: Losses with a parameter, as the command line writes them: "threshold:1".
+_WRITTEN = {"power": "Power", "huber": "Huber", "threshold": "Threshold", "pinball": "Pinball"}
+
 #: What `as_loss` reads.
 LossLike = Loss | str | Callable[..., Any] | list[Any] | tuple[Any, ...] | np.ndarray
 
@@ -932,6 +935,10 @@ def as_loss(loss: LossLike, reach: Fraction | float | None = None) -> Any:
     **Raises** TypeError or ValueError if it is none of these, or a function that is not a loss.
     """
     if isinstance(loss, str):
+        kind, colon, parameter = loss.partition(":")
+        if colon and kind in _WRITTEN:
+            told = f"use optdp.{_WRITTEN[kind]}({parameter}); only the command line reads this text"
+            raise ValueError(f"loss = {loss!r} is not allowed: {told}")
         return _NAMED[require.choice("loss", loss, tuple(_NAMED), "a Loss such as optdp.Power(q)", "a function")]
     if isinstance(loss, Loss):
         return loss if reach is None else loss.on(reach)

@@ -662,11 +662,16 @@ class GDP(Divergence):
         return self._latex(rf"K(S \mid x) \le {bound}")
 
     def delta_at(self, eps: Number) -> Fraction:
-        """delta at `eps`, rounded up."""
-        with ctx.workprec(enclosures.PRECISION):
-            mu, e = enclosures.ball(self.mu), enclosures.ball(eps)
-            near, far = e / mu - mu / 2, e / mu + mu / 2
-            return max(Fraction(0), enclosures.upper(gauss_tail(near) - enclosures.exp(eps) * gauss_tail(far)))
+        """delta at `eps`, rounded up; with more digits where the two tails have many in common."""
+        for bits in (enclosures.PRECISION, 4 * enclosures.PRECISION, 16 * enclosures.PRECISION):
+            with ctx.workprec(bits):
+                mu, e = enclosures.ball(self.mu), enclosures.ball(eps)
+                near, far = e / mu - mu / 2, e / mu + mu / 2
+                delta = gauss_tail(near) - enclosures.exp(eps) * gauss_tail(far)
+                found = max(Fraction(0), enclosures.upper(delta))
+            if delta.rel_accuracy_bits() > 60:
+                break
+        return found
 
     def admits(self, pair: Pair) -> bool | None:
         """At every corner of the power curve: between them the curve is straight, and the Gaussian's is concave."""

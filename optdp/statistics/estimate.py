@@ -256,6 +256,8 @@ def estimate(
         >>> bool(low < ages.mean() < high)
         True
     """
+    if isinstance(what, str) and what == "median":
+        raise ValueError("what = 'median' is not allowed: use 'quantile' with q = 0.5")
     require.choice("what", what, WHATS)
     level = require.real("level", level, low=0.0, high=1.0, open_low=True, open_high=True)
     if (q is None) == (what == "quantile"):
@@ -1160,23 +1162,24 @@ def _direction(mechanism: Mechanism, data: Data, ask: _Ask) -> Estimate:
     across = ss * math.cos(middle) ** 2 + cc * math.sin(middle) ** 2 - 2 * sc * math.sin(middle) * math.cos(middle)
     least, length = direction_noise(mechanism)
     error = math.sqrt(max(across, least) / n) / math.hypot(c, s) if n > 1 else math.inf
-    t = _z(ask.level, n)
 
-    def rejected(around: np.ndarray) -> np.ndarray:
+    def rejected(around: np.ndarray, level: float = ask.level) -> np.ndarray:
         """Directions, seen from the mean one, whose normal component of the mean vector is too far from 0."""
         phi = middle + around
         normal = s * np.cos(phi) - c * np.sin(phi)  # the average of sin(angle - phi), and that of its square
         if n < FEW:
-            low, high = bounded(normal, n, (-1.0, 1.0), ask.level)
+            low, high = bounded(normal, n, (-1.0, 1.0), level)
             return np.asarray((low > 0) | (high < 0))
         second = ss * np.cos(phi) ** 2 + cc * np.sin(phi) ** 2 - 2 * sc * np.sin(phi) * np.cos(phi)
         deviation = np.sqrt(np.maximum(second - normal**2, least) / n)
-        return np.asarray(
-            np.abs(normal) > np.maximum(t * deviation, unseen(n, deviation, length + np.abs(normal), ask.level))
-        )
+        far = unseen(n, deviation, length + np.abs(normal), level)
+        return np.asarray(np.abs(normal) > np.maximum(_z(level, n) * deviation, far))
 
     low, high = -_last(lambda u: rejected(-u)), _last(rejected)
-    if max(-low, high) >= np.pi / 2:  # the length of the mean vector is not told from 0 either
+    # A direction and the opposite one have the same normal component: they are told apart where the mean vector is told from 0,
+    # by its length, which for two normal variables is above r with the chance exp(-r^2/2). At quarter turns it is the component.
+    either = min(math.erf(math.sqrt(-math.log1p(-ask.level))), math.nextafter(1.0, 0.0))
+    if max(-low, high) >= np.pi / 2 or not rejected(np.pi / 2 * np.array([-1, 1]), either).all():
         low, high = -np.pi, np.pi
     value = domain.start + (middle % (2 * np.pi)) / turn
     reach = value + low / turn, value + high / turn

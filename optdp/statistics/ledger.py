@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
+import threading
 from collections.abc import Iterable
 from fractions import Fraction
 from pathlib import Path
@@ -20,6 +21,8 @@ from optdp.statistics.plan import Plan
 
 #: Of a plan.
 DIGEST = re.compile("[0-9a-f]{64}")
+#: Of two answers at once, each might fit alone.
+_ADDING = threading.RLock()
 
 
 class Exhausted(ValueError):
@@ -75,11 +78,13 @@ class Ledger:
         to a plan that is answered once. TypeError where `changed` is missing, ValueError where it is not allowed, and where the
         ledger counts less for earlier answers to the plan than one of them spends.
         """
-        cost = self._cost(plan, changed)
-        refusal = self._refusal(plan, cost)
-        if refusal is not None:
-            raise Exhausted(refusal)
-        self._answers[plan.digest] = log_of(self._answers.get(plan.digest, Fraction(1)) * cost).argument
+        with _ADDING:
+            cost = self._cost(plan, changed)
+            refusal = self._refusal(plan, cost)
+            if refusal is not None:
+                raise Exhausted(refusal)
+            counted = log_of(self._answers.get(plan.digest, Fraction(1)) * cost).argument
+            self._answers = {**self._answers, plan.digest: counted}  # another one: somebody may be reading this one
 
     def _cost(self, plan: Plan, changed: Iterable[str] | None) -> Fraction:
         """The likelihood ratio of the new answers: of the columns that one may report, the worst ones."""

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 import numpy as np
 
 from optdp.exact import Fields, Tagged, Within, require
-from optdp.exact.fields import hints
+from optdp.exact.fields import FieldError, hints
 from optdp.exact.table import one_line
 from optdp.problem.domains import Interval, OneHot
 from optdp.statistics import portable, tables
@@ -146,7 +146,17 @@ class Number(Column):
             raise TypeError(
                 f"column {name!r} holds true and false, which is not allowed: it must hold numbers; use optdp.Flag()"
             )
+        if (
+            array.dtype.kind in "iu" and ((array > 2**53) | (array < -(2**53))).any()
+        ):  # which floats may bring into the range
+            return None
         return _within(array.astype(float), self.form()) if array.dtype.kind in "iuf" else None
+
+
+def _float(name: str, value: Any) -> None:
+    """**Raises** ValueError for an integer that is no float, and would be rounded: the range would be another one."""
+    if isinstance(value, int | np.integer) and abs(int(value)) < 2**1023 and int(float(value)) != int(value):
+        raise ValueError(f"{name} = {value} is not allowed: it must be a float, as all integers up to 2^53 are")
 
 
 @dataclass(frozen=True)
@@ -156,11 +166,22 @@ class Integer(Number):
     tag = "integer"
 
     def __post_init__(self) -> None:
+        for end in ("lower", "upper"):
+            _float(end, getattr(self, end))
         super().__post_init__()
         if math.ceil(self.lower) > self.upper:
             raise ValueError(
                 f"lower = {self.lower!r}, upper = {self.upper!r} are not allowed: no integer is between them"
             )
+
+    @classmethod
+    def _read(cls, fields: Fields) -> Self:
+        for end in ("lower", "upper"):
+            try:
+                _float(end, fields.data.get(end))
+            except ValueError as error:
+                raise FieldError(f"{fields.where}.{error}") from None
+        return super()._read(fields)
 
 
 @dataclass(frozen=True)

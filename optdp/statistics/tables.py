@@ -56,12 +56,13 @@ def missing(values: Any) -> np.ndarray:
 
 
 def entries(values: Any) -> np.ndarray:
-    """A column as an array. Lists with entries of several types keep them as they are: numpy would make texts of all of them,
-    also of what is missing, or numbers of true and false.
+    """A column as an array. Lists of texts and of entries of several types keep them as they are: numpy would make texts of all
+    of them, also of what is missing, or numbers of true and false, and leave out the zero bytes at the end of a text.
     """
     if not isinstance(values, list | tuple):
         return np.asarray(values)
-    if len(set(map(type, values))) < 2:
+    kinds = set(map(type, values))
+    if len(kinds) < 2 and str not in kinds:
         with suppress(ValueError):  # lists of several lengths
             return np.asarray(values)
     return np.fromiter((None if v is np.ma.masked else v for v in values), dtype=object, count=len(values))
