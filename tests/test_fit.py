@@ -96,6 +96,24 @@ def test_losses_far_outside_the_domain_are_enclosed(q):
     assert low <= high and numeric <= high * (1 + 1e-9) and high <= numeric * (1 + 1e-4)
 
 
+@pytest.mark.parametrize("q", [0.1, 0.5, 1.5, 4.5])
+@pytest.mark.parametrize("eps", [1.0, 30.0])
+def test_pieces_are_close_where_the_windows_of_an_epsilon_are(eps, q):
+    """They ended at 2^-24, beside which windows are narrow at large eps: nothing was proven there."""
+    below, above = (optdp.Power(q).branches(Fraction(1), side, eps) for side in (True, False))
+    assert rises(below) and rises(above)
+    u = Fraction(math.exp(-eps / (1 + q)))
+    assert 1 <= above(u) / below(u) <= 1 + 5e-6
+
+
+def test_what_rounding_to_cells_adds_to_a_concave_loss_is_that_of_losses_in_the_window():
+    """At large eps the window is few cells: that of losses anywhere was 20 % of the value."""
+    mechanism = KernelMechanism.private(30.0, [1.0], [0.0], [1.0], 2.0**-24)
+    x, law = np.concatenate([np.geomspace(1e-12, 0.5, 500), np.linspace(0, 1, 501)]), optdp.Power(0.8)
+    low, high = mechanism.enclose(optdp.WorstCase(law))
+    assert low <= float(mechanism.expected_loss(x, law).max()) <= high <= low * (1 + 1e-5)
+
+
 def test_the_root_is_that_of_forty_digits():
     below = optdp.Power(0.5).branches(Fraction(1), True)
     for u in (Fraction(1, 3), Fraction(1, 10**5), Fraction(999, 1000)):

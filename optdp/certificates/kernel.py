@@ -100,7 +100,7 @@ class KernelCertificate(Certificate):
         tilted = bool(self.centres or self.point_centres or self.rays)
         if tilted and not (problem.unbiased and objective.loss.exponent == 2):
             self._refuse("it has multipliers of the means, which only unbiased mechanisms with the variance allow")
-        branches, slopes = objective.loss.branches(domain.exact_width, True), objective.loss.slopes
+        branches, slopes = objective.loss.branches(domain.exact_width, True, float(privacy.eps)), objective.loss.slopes
         if branches is None or slopes is None:
             self._refuse(f"it is for losses in polynomial pieces, and not for {objective.loss.name}")
         with ctx.workprec(branches.bits):

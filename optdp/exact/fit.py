@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from fractions import Fraction
-from functools import cache
+from functools import lru_cache
 from heapq import heappop, heappush
 
 import numpy as np
@@ -20,8 +20,8 @@ from optdp.exact.sweep import exact, horner
 
 Rows = list[list[Fraction]]
 
-#: Degree of the pieces of powers, their relative error, and the value below which one piece will do.
-DEGREE, CLOSE, TINY = 12, Fraction(2, 10**6), 1e-6
+#: Degree of the pieces of powers, and their relative error.
+DEGREE, CLOSE = 12, Fraction(2, 10**6)
 #: Ratios of the ends of a piece of a power, the widest first.
 RATIOS = tuple(1 + Fraction(15, 2**k) for k in range(12))
 #: Degrees and the largest number of pieces of sampled functions; the error at which they are not halved any more, and how many
@@ -29,9 +29,12 @@ RATIOS = tuple(1 + Fraction(15, 2**k) for k in range(12))
 DEGREES, PIECES, FINE, FAR = (8, 4, 1), 24, 5e-7, 50
 
 
-@cache
-def power(q: float) -> tuple[list[Fraction], Rows, Rows]:
-    """(breaks, below, above): d^q for 0 <= d <= 1 in pieces from each of the breaks on, which are the same up to scale."""
+@lru_cache(256)
+def power(q: float, nearest: float) -> tuple[list[Fraction], Rows, Rows]:
+    """(breaks, below, above): d^q for 0 <= d <= 1 in pieces from each of the breaks on, which are the same up to scale.
+
+    Below `nearest` one piece will do.
+    """
     with ctx.workprec(enclosures.PRECISION):
         for ratio in RATIOS:
             found = _unit_piece(q, ratio)
@@ -40,16 +43,17 @@ def power(q: float) -> tuple[list[Fraction], Rows, Rows]:
         else:
             raise ValueError(f"exponent = {q!r} is not allowed: no polynomials are close to this power")
         row, error = found
-        steps = max(1, math.ceil(-max(math.log(TINY) / q, math.log(2.0**-24)) / math.log(ratio)))
+        steps = max(1, math.ceil(-math.log(nearest) / math.log(ratio)))
         breaks, below, above = [Fraction(0)], [], []
         for k in range(steps, 0, -1):
             start = ratio**-k
             scale = _cut(enclosures.ball(start) ** enclosures.ball(q), 120)
             scaled = [scale * c / start**j for j, c in enumerate(row)]
-            if k == steps:  # the first piece: a chord on the side where it may be, a constant on the other
-                chord = [Fraction(0), scale / start]
-                below.append([c * (1 - error) for c in chord] if q < 1 else [Fraction(0)])
-                above.append([scale * (1 + error)] if q < 1 else [c * (1 + error) for c in chord])
+            if k == steps:  # the first piece: integer powers, the least above q and the largest below it
+                least = math.ceil(q) if q <= DEGREE else 0
+                below.append([*[Fraction(0)] * least, scale / start**least * (1 - error) if least else Fraction(0)])
+                most = min(math.floor(q), DEGREE)
+                above.append([*[Fraction(0)] * most, scale / start**most * (1 + error)])
             breaks.append(start)
             below.append([c * (1 - error) for c in scaled])
             above.append([c * (1 + error) for c in scaled])

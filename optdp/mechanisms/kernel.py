@@ -687,7 +687,8 @@ class KernelMechanism(CellWindow):
         far = Fraction(2 ** max(0, math.ceil(max(self.highs[-1], 1 - self.lows[0])).bit_length()))
         if self.lows[0] >= 0 and self.highs[-1] <= 1:
             far = Fraction(1)
-        below, above = law.branches(unit * far, True), law.branches(unit * far, False)
+        eps = math.log(self.exact_ratio)
+        below, above = (law.branches(unit * far, side, eps) for side in (True, False))
         if below is None or above is None:
             return super().enclose(objective)
         if below == above and above.flat and self.lows == self.highs and self._whole is None:
@@ -700,7 +701,7 @@ class KernelMechanism(CellWindow):
                 return found
         if below != above:  # they hold as far as they are asked for
             wide = far + Fraction(math.ceil(2 * blur * 2**20) + 1, 2**20)
-            low_law, high_law = law.branches(unit * wide, True), law.branches(unit * wide, False)
+            low_law, high_law = (law.branches(unit * wide, side, eps) for side in (True, False))
             if low_law is None or high_law is None:  # not known so far: no number sent is farther from its input
                 below, above = below.capped, above.capped
             else:
@@ -708,13 +709,15 @@ class KernelMechanism(CellWindow):
         with ctx.workprec(max(below.bits, above.bits)):
             below, above = below.stretched(far), above.stretched(far)
             steep, top = above.slope(far + blur), above.top(far + blur)
-            most = ball(self.exact_floor_mass / CELLS + (1 - self.exact_floor_mass) / self.width_cells)
+            floor = ball(self.exact_floor_mass / CELLS)
             near = ball((1 - self.exact_floor_mass) / self.width_cells)
-            smooth = law.convex and above.divided(Fraction(self.share))
+            smooth, most = law.convex and above.divided(Fraction(self.share)), floor + near
             sloped = [b - a for a, b in self._shares if a < b]
             slope = ball(max((b - a) / count for (a, b), count in zip(self._shares, self.cells, strict=True)))
-            start = 2 * near * ball(steep) * slope if smooth else 2 * near * ball(top)
-            cells = 2 * most * ball(top) if sloped and not law.convex else arb(0)
+            inner = top if smooth else min(top, above.top(min(self._window_reach + 2 * blur, far + blur)))
+            start = 2 * near * ball(steep) * slope if smooth else 2 * near * ball(inner)
+            change = 2 * (floor * ball(top) + near * ball(inner))  # each cell's, all of which rise and fall once
+            cells = change if sloped and not law.convex else arb(0)
             power = above.power
             if power is not None:
                 value = self._value(objective, above, blur)
@@ -727,8 +730,25 @@ class KernelMechanism(CellWindow):
                 span = Fraction(self.highs[-1]) - Fraction(self.lows[0])
                 low = high - ball(steep * (4 * blur + unseen)) - start - most * ball(steep * span)
             else:
-                low = self._value(objective, below.widened(-blur), blur, least=True) - start - 2 * most * ball(top)
+                low = self._value(objective, below.widened(-blur), blur, least=True) - start - change
             return max(enclosures.round_down(low), 0.0), enclosures.round_up((high + start + cells).min(ball(top)))
+
+    @property
+    def _window_reach(self) -> Fraction:
+        """How far an output of a window, or of the two cells before and after it, is at most from its input, in shares."""
+        edges, cells, width = self._edges, np.array(self.cells), self.width_cells
+        low, high = np.array([[_float(end) for end in pair] for pair in self._shares]).T
+        slope, parts = (high - low) / cells, [(_float(x0), _float(x1), a, b) for x0, x1, a, b, _ in self._stretches()]
+        x0, x1, a, b = map(np.array, zip(*parts, strict=True))
+        moves, reach = (x1 - x0) / np.maximum(b - a, 1) * (a < b), 0.0  # inputs for each cell that a window goes on
+        for x, start in ((x0, a), (x1, b)):  # in between ends are linear, but for what two cells add
+            for change in (-2, 0, 2, width - 2, width, width + 2):
+                at = np.clip(start + change, 0, CELLS)
+                for side in ("left", "right"):
+                    k = np.clip(np.searchsorted(edges, at, side=side) - 1, 0, cells.size - 1)
+                    off = np.abs(low[k] + slope[k] * (at - edges[k]) - x)
+                    reach = max(reach, float((off + 2 * (slope[k] + moves)).max()))
+        return _short(Fraction(reach) + Fraction(1, 2**48) * math.ceil(1 + abs(low).max() + abs(high).max()))
 
     def _stepped(self, objective: WorstCase | Average, law: Branches) -> tuple[float, float] | None:
         """`enclose` where outputs are atoms and the loss is flat in pieces, for inputs that are floats, all that there are.

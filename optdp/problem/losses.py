@@ -32,6 +32,9 @@ from optdp.problem.domains import matrix_of
 #: Breaks of a piecewise polynomial, and the coefficients on each piece.
 Rows = tuple[tuple[Fraction, ...], tuple[tuple[Fraction, ...], ...]]
 
+#: The epsilon that pieces of powers are for where none is given, and the share of a window's loss that is nothing.
+USUAL, NOTHING = 10.0, 1e-6
+
 
 class Loss(Tagged, root=True):
     """L(x, y) >= 0: what the output y costs where the input was x.
@@ -75,10 +78,11 @@ class Loss(Tagged, root=True):
     #: (a, b), a < 0 < b, where every set {u: L(u) <= level} of differences u = y - x is [a t, b t] for some t >= 0; else None.
     slopes: tuple[Fraction, Fraction] | None = None
 
-    def branches(self, unit: Fraction, below: bool) -> Branches | None:
+    def branches(self, unit: Fraction, below: bool, eps: float = USUAL) -> Branches | None:
         """L(unit u) for |u| <= 1 in polynomial pieces with exact coefficients; None if that is not known.
 
-        Where L is not piecewise polynomial: pieces that lie `below` it, or else above it.
+        Where L is not piecewise polynomial: pieces that lie `below` it, or else above it; with `eps` of the mechanisms that they
+        are for: the larger it is, the nearer to 0 differences matter.
         """
         return None
 
@@ -158,7 +162,7 @@ class DistanceLoss(Loss):
         d = self.crossing(t).min(enclosures.ball(reach))
         return t * d - self.integral_ball(d)
 
-    def branches(self, unit: Fraction, below: bool) -> Branches | None:
+    def branches(self, unit: Fraction, below: bool, eps: float = USUAL) -> Branches | None:
         return None if self.polynomials is None else _mirrored(*self.polynomials, unit, self.right_continuous)
 
     def mean_ball(self, reach: Fraction) -> arb:
@@ -213,10 +217,11 @@ class Power(DistanceLoss):
         q = enclosures.ball(self.exponent)
         return enclosures.ball(distance) ** (q + 1) / (q + 1)
 
-    def branches(self, unit: Fraction, below: bool) -> Branches | None:
+    def branches(self, unit: Fraction, below: bool, eps: float = USUAL) -> Branches | None:
         if self.exponent == int(self.exponent) and self.exponent <= 32:
             return _mirrored([Fraction(0)], [[Fraction(0)] * int(self.exponent) + [Fraction(1)]], unit)
-        breaks, *sides = fit.power(self.exponent)
+        # The best windows of an eps are about e^(-eps/(1 + q)) wide, and of the loss within one that nearer to 0 is nothing.
+        breaks, *sides = fit.power(self.exponent, math.exp((math.log(NOTHING) - eps) / (1 + self.exponent)))
         with ctx.workprec(enclosures.PRECISION):
             whole = enclosures.ball(unit) ** enclosures.ball(self.exponent)
             scale = enclosures.lower(whole) if below else enclosures.upper(whole)
@@ -486,7 +491,7 @@ class Pinball(_OneParameter):
         tau = Fraction(self.tau)
         return -1 / (1 - tau), 1 / tau
 
-    def branches(self, unit: Fraction, below: bool) -> Branches | None:
+    def branches(self, unit: Fraction, below: bool, eps: float = USUAL) -> Branches | None:
         tau = Fraction(self.tau)
         return Branches((Fraction(0),), ((Fraction(0), (tau - 1) * unit), (Fraction(0), tau * unit)))
 
@@ -834,7 +839,7 @@ class CustomLoss(_Session, DistanceLoss):
             raise ValueError(f"loss = {self.name!r} has no reach yet: give it one, or put it into a Problem")
         return self.reach
 
-    def branches(self, unit: Fraction, below: bool) -> Branches | None:
+    def branches(self, unit: Fraction, below: bool, eps: float = USUAL) -> Branches | None:
         if self.reach is None or unit > Fraction(self.reach):
             return None
         breaks, rows = self._sides[not below]

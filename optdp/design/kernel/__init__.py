@@ -197,7 +197,7 @@ def accepts(problem: Problem) -> str | None:
         return "privacy must be LDP with eps in (0, 30]"
     if not isinstance(domain, Interval) or not isinstance(problem.family, AllMechanisms):
         return "the domain must be an interval and the family all mechanisms"
-    unknown = loss.slopes is None or loss.branches(domain.exact_width, True) is None
+    unknown = loss.slopes is None or loss.branches(domain.exact_width, True, float(privacy.eps)) is None
     if unknown or not isinstance(objective, WorstCase | Average):
         return (
             f"loss = {loss.name!r} is not allowed: it must be the worst case or average of a loss of y - x that is known in "

@@ -81,7 +81,7 @@ class Program:
         law, objective, domain = task.problem.loss, task.problem.objective, task.problem.domain
         prior: Any = objective.prior
         self.task, self.sent = task, sent
-        pieces, above = (law.branches(domain.exact_width, below) for below in (True, False))
+        pieces, above = (law.branches(domain.exact_width, below, task.eps) for below in (True, False))
         assert pieces is not None
         #: The loss in pieces: that of proofs, which lie below it, or None where it is not in pieces itself.
         self.pieces = None if sent and pieces != above else pieces

@@ -65,22 +65,28 @@ class Cost:
     @classmethod
     def of_problem(cls, problem: Problem) -> Cost:
         """The cost of a problem on an interval. (Losses outside `accepts` are not looked at.)"""
-        law, width = problem.loss, float(problem.domain.width)
+        law, width, eps = problem.loss, float(problem.domain.width), float(problem.eps)  # type: ignore[arg-type]
         tilted = problem.unbiased
         unit = float(max(law.of(0.0, width), law.of(width, 0.0))) or 1.0
 
         def of(u: np.ndarray) -> np.ndarray:
             return np.asarray(law.of(0.0, width * np.asarray(u)) / unit)
 
-        pieces = law.branches(problem.domain.exact_width, True)
+        pieces = law.branches(problem.domain.exact_width, True, eps)
         bends = {} if pieces is None else _bends(pieces)
         knots = tuple(bends)
         # Huber's loss bends smoothly where its formula changes: integrals do not.
         cuts = knots if pieces is None or len(pieces.knots) > KNOTS else tuple(map(float, pieces.knots))
-        if pieces is not None and not law.convex and pieces != law.branches(problem.domain.exact_width, False):
+        if (
+            pieces is not None
+            and (law.exponent or 0) < 2
+            and pieces != law.branches(problem.domain.exact_width, False, eps)
+        ):
             # Fitted pieces are short where the function is steep, and have bends of their own next to 0.
-            knots = tuple(sorted({0.0, *(k for k in knots if abs(k) > STEEP)}))
-            cuts = tuple(sorted({*knots, *(float(k) for k in pieces.knots if FINEST < abs(k) < 1)}))
+            if not law.convex:
+                knots = tuple(sorted({0.0, *(k for k in knots if abs(k) > STEEP)}))
+            finest = FINEST if law.exponent is None else 0.0
+            cuts = tuple(sorted({0.0, *knots, *(float(k) for k in pieces.knots if finest < abs(k) < 1)}))
         a, b = law.slopes
         rises = tuple(k for k, rise in bends.items() if k in knots and 0 < k < 1 and rise > 1e-3 * unit)
         flat = pieces is not None and pieces.flat

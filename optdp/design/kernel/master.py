@@ -35,7 +35,7 @@ INNER = 3, 9
 #: How many times the tolerance the loss may be larger there; up to which tolerance it is looked at.
 ROOM, ROUGH = 4.0, 2.5e-5
 #: Windows have at least this share of the floor's mass: floats do not find lighter ones.
-LIGHTEST = 1e-8
+LIGHTEST = 1e-11
 #: Unbiased mechanisms reach beyond the ends by this share of a window, so that every mean is reached after rounding.
 MARGIN = 1e-8
 
