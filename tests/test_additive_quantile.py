@@ -238,6 +238,10 @@ def test_a_probability_that_is_just_reached_proves_nothing():
 def test_refusals():
     with pytest.raises(ValueError, match=r"level = 0\.1 is not allowed: noise that is 0 with probability delta = 0\.2"):
         optdp.solve_additive(1.0, 0.2, optdp.Quantile(0.1))
+    with pytest.raises(
+        ValueError, match=r"level = 0\.99999999 is not allowed: .* delta = 0\.999999991 "
+    ):  # neither is 1
+        optdp.solve_additive(1.0, 0.999999991, optdp.Quantile(0.99999999))
     assert optdp.solve_additive(1.0, 0.2, optdp.Quantile(0.1), discrete=True).value == 0
     for level in (0.0, 1.0, -1, math.nan):
         with pytest.raises(ValueError, match="level"):
