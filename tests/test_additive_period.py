@@ -349,6 +349,14 @@ def test_few_integers_at_a_large_eps(loss, eps, width):
     assert found.value == pytest.approx(min(law @ cost / law.sum() for law in laws), rel=1e-5)
 
 
+@pytest.mark.parametrize("loss", ["abs", "squared"])
+@pytest.mark.parametrize("delta", [1e-300, 1e-10, 1e-6])
+def test_neighbouring_integers_at_a_large_eps(loss, delta):
+    """P(X = 1) >= (P(X = 0) - delta)/E on either side: of both sides one was proven."""
+    found = optdp.solve_additive(30.0, delta, loss, discrete=True)
+    assert found.value == pytest.approx(2 * math.exp(-30), rel=2e-6) and found.gap <= 1e-5 and found.verify()
+
+
 def test_integers_that_noise_need_not_reach():
     """An error above 7 had a chance of 1e-18 where none is needed."""
     found = optdp.solve_additive(6.0, 0.1, optdp.Threshold(7), sensitivity=7.0, discrete=True)

@@ -506,7 +506,8 @@ def _one_period(task: _Task, rtol: float) -> Bracket | None:
         fits = task.width <= WRITTEN
     else:  # at delta = 0 a program is as good for few integers, as long as floats hold e^eps beside 1
         fits = task.delta <= rtol and not (task.integers and task.delta == 0 and task.eps < STEEP)
-    known = task.loss.exponent in (1, 2) and (task.integers or task.delta == 0 or rtol >= FAST)  # by other proofs
+    other = (task.width > 1 or task.eps < STEEP) if task.integers else rtol >= FAST
+    known = task.loss.exponent in (1, 2) and (task.delta == 0 or other)  # by other proofs
     if not fits or known or task.eps < SUMMED or task.loss.assumptions or task.delta > 0.5:
         return None
     pure = replace(task.problem, privacy=replace(task.privacy, delta=0.0))
