@@ -17,6 +17,7 @@ from optdp.certificates.additive import SCALE, lattice_costs
 from optdp.certificates.base import Refusal
 from optdp.design.additive.lattice import aligned
 from optdp.mechanisms.additive import AdditiveMechanism
+from optdp.problem import DistanceLoss
 
 #: Convex, concave, with jumps on and off any lattice, and neither.
 LOSSES = [
@@ -48,6 +49,21 @@ def test_the_broken_line_lies_below_the_loss(loss, n, width):
             assert line <= loss.exact(at * Fraction(width))
         else:  # the square root, in units of the sensitivity's
             assert line <= 0 or line**2 <= at
+
+
+@pytest.mark.parametrize("discrete", [False, True])
+@pytest.mark.parametrize("n", [2, 3])
+def test_costs_of_steps_are_looked_up_at_the_steps_alone(discrete, n, monkeypatch):
+    """They are those at each point, and as many points as there are change nothing: error bars took twice as long."""
+    loss = optdp.Pieces((0, 1, "7/3", 5), ((0,), (1,), (3,), (4,)))
+    value = loss.exact if discrete else lambda d: DistanceLoss.exact(loss, d)
+    half, step = Fraction(not (discrete and n == 3), 2), Fraction(3, n)
+    plain = [int(value(max(a - half, Fraction(0)) * step) * 2**SCALE) for a in range(41)]
+    assert lattice_costs(loss, 3.0, n, 40, discrete).tolist() == plain
+    asked = []
+    monkeypatch.setattr(type(loss), "_at", lambda self, d, rows: asked.append(d) or Fraction(1))
+    monkeypatch.setattr(DistanceLoss, "exact", lambda self, d: asked.append(d) or Fraction(1))
+    assert len(lattice_costs(loss, 3.0, n, 4000, discrete)) == 4001 and len(asked) <= 7
 
 
 @pytest.mark.parametrize(

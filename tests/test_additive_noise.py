@@ -402,3 +402,10 @@ def test_uniform_noise_has_its_loss_at_every_delta(delta):
         optdp.Problem(optdp.ApproxDP(1.0, delta), optdp.Line(), "abs", optdp.Additive()), rtol=0.1
     ).rows
     assert {row["mechanism"]: row["value"] for row in rows}["uniform noise"] == pytest.approx(0.25 / delta)
+
+
+def test_weights_beyond_floats_end_the_structured_solver_without_a_word():
+    """A row's weight over delta = 1e-300 overflowed before the first step, with a warning of numpy's."""
+    loss, method = optdp.Threshold(3), "structured"
+    found = optdp.solve_additive(20.0, 1e-300, loss, sensitivity=40.0, discrete=True, method=method)
+    assert found.verify()

@@ -161,3 +161,9 @@ def test_the_bound_holds_for_lattices_too():
     from optdp.design.additive.peak import bracket
 
     assert proven <= lattice.value and lattice.lower_bound <= bracket(lattice.problem).value
+
+
+def test_noise_with_a_peak_is_not_rounded():
+    """The lattice of integers has no solution; noise of the line, which is tried next, was refused as if it had been passed."""
+    with pytest.raises(ValueError, match=r"30\.0\)-RDP is not allowed with loss = 'squared'"):
+        optdp.solve_additive(optdp.RDP(16.0, 30.0, 8.0), loss="squared", discrete=True)

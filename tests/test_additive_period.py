@@ -334,6 +334,29 @@ def test_few_integers_under_little_delta(eps):
     assert found.gap <= 1e-6 and found.verify()
 
 
+@pytest.mark.parametrize(("eps", "width"), [(8.0, 40), (16.0, 8), (20.0, 3), (30.0, 2), (30.0, 64)])
+@pytest.mark.parametrize("loss", [optdp.Power(0.5), optdp.Power(3), optdp.Huber(3), optdp.Threshold(1)], ids=str)
+def test_few_integers_at_a_large_eps(loss, eps, width):
+    """Programs lose e^-eps beside 1: P(X != 0) was 0.3 at eps = 20 on eight integers, where 4e-9 is enough."""
+    found = optdp.solve_additive(eps, 0.0, loss, sensitivity=width, discrete=True)
+    assert found.gap <= 1e-5 and found.verify()
+    z, b = np.arange(40 * width), math.exp(-eps)
+    weight = np.where(z == 0, 1.0, 2.0)  # of the staircases, whose first step ends at any integer
+    cost = np.array(
+        [float(loss.exact(Fraction(int(k)))) if loss.exponent is None else float(k) ** loss.exponent for k in z]
+    )
+    laws = (weight * b ** ((z - k + width - 1) // width) for k in range(min(width, 20)))
+    assert found.value == pytest.approx(min(law @ cost / law.sum() for law in laws), rel=1e-5)
+
+
+@pytest.mark.parametrize("loss", ["abs", "squared"])
+@pytest.mark.parametrize("delta", [1e-300, 1e-10, 1e-6])
+def test_neighbouring_integers_at_a_large_eps(loss, delta):
+    """P(X = 1) >= (P(X = 0) - delta)/E on either side: of both sides one was proven."""
+    found = optdp.solve_additive(30.0, delta, loss, discrete=True)
+    assert found.value == pytest.approx(2 * math.exp(-30), rel=2e-6) and found.gap <= 1e-5 and found.verify()
+
+
 def test_integers_that_noise_need_not_reach():
     """An error above 7 had a chance of 1e-18 where none is needed."""
     found = optdp.solve_additive(6.0, 0.1, optdp.Threshold(7), sensitivity=7.0, discrete=True)

@@ -20,6 +20,7 @@ import optdp
 from optdp.certificates.additive import AdditiveCertificate
 from optdp.certificates.base import Bound, Certificate, Refusal
 from optdp.certificates.quantile import QuantileCertificate
+from optdp.design.additive import curve
 from optdp.mechanisms.additive import AdditiveMechanism
 from optdp.mechanisms.baselines import noise
 from optdp.mechanisms.gaussian import LatticeGaussian
@@ -237,6 +238,10 @@ def test_a_probability_that_is_just_reached_proves_nothing():
 def test_refusals():
     with pytest.raises(ValueError, match=r"level = 0\.1 is not allowed: noise that is 0 with probability delta = 0\.2"):
         optdp.solve_additive(1.0, 0.2, optdp.Quantile(0.1))
+    with pytest.raises(
+        ValueError, match=r"level = 0\.99999999 is not allowed: .* delta = 0\.999999991 "
+    ):  # neither is 1
+        optdp.solve_additive(1.0, 0.999999991, optdp.Quantile(0.99999999))
     assert optdp.solve_additive(1.0, 0.2, optdp.Quantile(0.1), discrete=True).value == 0
     for level in (0.0, 1.0, -1, math.nan):
         with pytest.raises(ValueError, match="level"):
@@ -259,3 +264,17 @@ def test_error_bars_of_few_integers_under_a_small_mu():
     """Rounded from the line where a program on the integers is slow: [3, 9] after twelve seconds."""
     found = optdp.solve_additive(optdp.GDP(0.5, 7.0), loss=optdp.Quantile(0.5), discrete=True, rtol=0.2, time_limit=60)
     assert found.gap <= 0.2 and found.verify()
+
+
+def test_once_time_is_up_noise_with_room_to_spare_is_next(monkeypatch):
+    """Of 100,000 masses, as of integers under a small mu, seven more attempts took half a minute past a limit of a second."""
+    made = []
+
+    def broken(noise, privacy):
+        made.append(noise)
+        return False
+
+    monkeypatch.setattr(AdditiveMechanism, "admitted", broken)
+    problem = optdp.Problem(optdp.GDP(0.1), optdp.Integers(), optdp.WorstCase(optdp.Threshold(0.5)), optdp.Additive())
+    assert curve._bracket(curve._Task(problem, 0.0, None), 1, None, 0.1) is None
+    assert len(made) == 5 + 1  # one for each slack, and one that nothing is left of but the room to spare

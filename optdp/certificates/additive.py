@@ -332,7 +332,13 @@ def _polynomial_costs(loss: DistanceLoss, step: Fraction, last: int, sagging: bo
     half = Fraction(sagging, 2)  # a step function's X goes to the nearest lattice point
     if not sagging or loss.steps:
         value = loss.exact if discrete else functools.partial(DistanceLoss.exact, loss)  # the limit from above
-        return _sunk(value(max(a - half, Fraction(0)) * step) for a in range(last + 1))
+        starts: Sequence[int] = range(last + 1)
+        if loss.steps:  # the first points at a step and beyond it: between them nothing changes
+            first = (b / step + half for b in breaks[1:])
+            met = {a for at in first for a in (math.ceil(at), math.floor(at) + 1) if a <= last}
+            starts = sorted({0, *met})
+        costs = _sunk(value(max(a - half, Fraction(0)) * step) for a in starts)
+        return np.repeat(costs, np.diff([*starts, last + 1]))
     values, sags, piece = [loss.exact(Fraction(0))], [Fraction(0)], 0
     for a in range(last + 1):
         start, end = a * step, (a + 1) * step

@@ -195,6 +195,7 @@ class _Newton:
         return moves, (dt, dy, de), slips
 
 
+@np.errstate(all="ignore")  # what is not finite ends it
 def solve(
     c: np.ndarray, g: np.ndarray, a: csr_matrix, group: np.ndarray, w: np.ndarray, k: float, *, tolerance: float = 1e-9,
     deadline: float = np.inf, limit: int = 150,
@@ -221,8 +222,7 @@ def solve(
         ):
             break
         try:
-            with np.errstate(all="ignore"):  # what is not finite ends it
-                program.advance()
+            program.advance()
         except np.linalg.LinAlgError:
             break
     return best if best is not None and best.error < 1e-4 else None

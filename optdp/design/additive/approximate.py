@@ -55,6 +55,8 @@ NARROW, FIRST, LIMIT = 0.1, 8, 24
 MAX_POINTS = 60_000
 #: Sums over all periods of a staircase are taken from this eps on; for |x| and x^2 lattices are fast up to this gap.
 SUMMED, FAST = 0.3, 1e-3
+#: The eps from which on few integers have the staircase too: programs end far from the optimum from about 7 on.
+STEEP = 4
 #: Noise with more points is not mixed in.
 FARTHEST = 8 * MAX_POINTS
 #: Of integers with more pairs within a sensitivity, noise is rounded to them.
@@ -502,9 +504,10 @@ def _one_period(task: _Task, rtol: float) -> Bracket | None:
     """
     if task.integers and task.width > LATTICE:
         fits = task.width <= WRITTEN
-    else:  # at delta = 0 a program is as good for few integers
-        fits = task.delta <= rtol and not (task.integers and task.delta == 0)
-    known = task.loss.exponent in (1, 2) and (task.integers or task.delta == 0 or rtol >= FAST)  # by other proofs
+    else:  # at delta = 0 a program is as good for few integers, as long as floats hold e^eps beside 1
+        fits = task.delta <= rtol and not (task.integers and task.delta == 0 and task.eps < STEEP)
+    other = (task.width > 1 or task.eps < STEEP) if task.integers else rtol >= FAST
+    known = task.loss.exponent in (1, 2) and (task.delta == 0 or other)  # by other proofs
     if not fits or known or task.eps < SUMMED or task.loss.assumptions or task.delta > 0.5:
         return None
     pure = replace(task.problem, privacy=replace(task.privacy, delta=0.0))

@@ -720,7 +720,10 @@ def _bracket(task: _Task, n: int, coarse: TailProgram | None, share: float) -> B
         certificate = AdditiveCertificate(n, "bins" if program.bins else "nodes", tuple(multipliers))
         mechanism, inner = task.mechanism(program), program.inner
         kept = mechanism.admitted(task.privacy)
-        for part in () if kept or (solved and not last) else MIXED:
+        parts = () if kept or (solved and not last) else MIXED
+        for part in parts:
+            if part < 1 and time.perf_counter() > task.deadline + LATE * (task.deadline - now):
+                continue
             program.inner = (1 - part) * inner + part * task.core(program)
             mechanism = task.mechanism(program)
             if kept := mechanism.admitted(task.privacy):

@@ -31,7 +31,7 @@ from optdp.design.additive import approximate, curve, divergence, rounded
 from optdp.design.additive.lattice import Bracket, pairs_of
 from optdp.design.additive.pairs import by_one, from_single, nothing, under_curve
 from optdp.design.registry import Run, register
-from optdp.exact import enclosures, require
+from optdp.exact import enclosures, require, show
 from optdp.mechanisms.staircase import PERIOD, noise_of
 from optdp.problem.domains import Integers
 from optdp.problem.losses import Threshold
@@ -196,8 +196,8 @@ def design(run: Run, *, n: int | None = None) -> Solution:
         raise ValueError(f"n = {n} is not allowed on the integers, where the lattice is theirs")
     least = min((Fraction(d) for _, d in pairs_of(privacy)), default=Fraction(0))
     if not integers and Fraction(level) <= least:
-        why = f"noise that is 0 with probability delta = {float(least):g} has the quantile 0"
-        raise ValueError(f"level = {level:g} is not allowed: {why}; it must be above delta")
+        why = f"noise that is 0 with probability delta = {show(float(least))} has the quantile 0"
+        raise ValueError(f"level = {show(level)} is not allowed: {why}; it must be above delta")
     if found := by_one(run, lambda part: design(part, n=n)):
         return found
     width: float = privacy.sensitivity  # type: ignore[attr-defined]
@@ -266,7 +266,7 @@ def _on_lattices(run: Run, n: int | None) -> Solution:
     if best.mechanism is None:
         why = f"; of the first probabilities that it needs: {search.failure}" if search.failure else ""
         raise ValueError(
-            f"level = {level:g} is not allowed: no noise was found within the time limit or the arithmetic{why}"
+            f"level = {show(level)} is not allowed: no noise was found within the time limit or the arithmetic{why}"
         )
     told = (
         f"; the probability of errors above {len(search.tried)} distances, one after the other" if search.tried else ""

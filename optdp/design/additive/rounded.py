@@ -25,6 +25,7 @@ from optdp.design.additive.lattice import Bracket
 from optdp.design.additive.pairs import nothing
 from optdp.design.registry import Run
 from optdp.exact import enclosures
+from optdp.mechanisms.peak import PeakNoise
 from optdp.mechanisms.rounded import WIDEST, RoundedNoise
 from optdp.problem.domains import Integers, Line
 from optdp.problem.objectives import Quantile
@@ -78,6 +79,8 @@ def solution(run: Run, design: Callable[[Run], Solution]) -> Solution:
     line = replace(run.problem, domain=Line(), objective=asked)
     part = replace(run, problem=line, rtol=max(SHARE * run.rtol, 1e-8), time_limit=max(run.left(), 0.1))
     found = design(replace(part, began=time.perf_counter(), progress=run.progress.part("on the line")))
+    if isinstance(found.mechanism, PeakNoise):
+        raise ValueError("noise with a peak on a lattice of big integers is not rounded")
     noise = RoundedNoise(Integers(), found.mechanism)
     value = noise.enclose(objective)[1]
     proof: Certificate = nothing(run.problem)
