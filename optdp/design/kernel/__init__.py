@@ -384,6 +384,8 @@ class _Search:
             cuts = found.cuts
             if found.attained <= NOTHING:
                 self._keep_value(found)
+                if found.attained < 0 and self.proof is not None:  # which no loss is: floats do not hold e^eps beside 1
+                    self._keep_bound(self.proof)
                 break
             if dual is not None and (self.proof is None or dual.worth > self.proof.worth):
                 self.proof = dual
