@@ -13,6 +13,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from flint import arb, ctx
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog
@@ -804,6 +805,26 @@ def test_what_keeps_a_curve_is_below_every_one_of_its_shape(steps, weights, rate
 
     curve = optdp.Curve.of(law, np.append(first, first + np.cumsum(steps)))
     assert optdp.Profile(curve.pairs).delta_at(at) <= Fraction(law(at)) * (1 + Fraction(1, 10**9))
+
+
+def test_the_corner_of_a_curve_is_rounded_down():
+    """What is beyond a curve that may be straight and 0 from log(end) on does not keep it: log(end) lies below its float."""
+    end, slope = Fraction(2**28 + 18), Fraction(1, 2**32)
+    with ctx.workprec(enclosures.PRECISION):
+        heights = [
+            enclosures.upper(enclosures.ball(slope) * (enclosures.ball(end) - arb(e).exp())) for e in (16, 17, 18)
+        ]
+        log = enclosures.ball(end).log()
+        above, rounded = Fraction(math.ceil(enclosures.upper(log) * 2**100), 2**100), Fraction(float(log))
+    points = [*zip((16, 17, 18), heights, strict=True), (20, 0), (21, 0)]
+    assert rounded > above
+    far, near = enclosures.exp_below(rounded), enclosures.exp_below(18.0)
+    share = heights[-1] / (far - near) * (1 - Fraction(1, 2**60))
+    total = math.lcm(far.denominator * share.denominator)
+    parts = [int(share * far * total), int(share * total)]
+    pair = Pair((parts[0], total - parts[0]), (parts[1], total - parts[1]), total)
+    assert optdp.Curve([*points, (above, 0)]).admits(pair) is False
+    assert optdp.Curve(points).admits(pair) is not True
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,9 @@ import optdp
 from optdp.exact.fields import FieldError
 from optdp.mechanisms import baselines
 from optdp.mechanisms.baselines import windows
+from optdp.mechanisms.baselines.calibrated import laplace
 from optdp.mechanisms.baselines.clamped import ClampedLaplace, ClampedStaircase
+from optdp.mechanisms.baselines.noise import Gaussian, Laplace
 from optdp.mechanisms.baselines.windows import pm, ptt, sw
 from optdp.mechanisms.piecewise import PiecewiseMechanism
 from tests.conftest import epsilons, intervals
@@ -399,3 +401,18 @@ def test_noise_is_left_out_where_no_sensitivity_is_so_wide_or_narrow(domain):
     known = baselines.applicable(optdp.Problem(optdp.LDP(1.0), optdp.Interval(*domain), "abs", optdp.AllMechanisms()))
     assert {"moved PM", "uniform", "clamped discrete Laplace"} <= set(known)
     assert not {"Laplace", "clamped Laplace", "staircase", "clamped staircase"} & set(known)
+
+
+def test_a_no_is_about_the_mechanism():
+    """And not about others with its guarantee, whose delta at another eps may be larger."""
+
+    def ideal(eps, delta):
+        return optdp.ApproxDP(eps, delta).in_real_arithmetic()
+
+    plain, gauss = Laplace(1.0), Gaussian(1.0, 1e-5)
+    assert plain.delta(0.5) < 0.25 and plain.satisfies(ideal(0.5, 0.25)) is None
+    assert gauss.delta(2.0) < 1e-6 and gauss.satisfies(ideal(2.0, 1e-6)) is None
+    assert plain.satisfies(ideal(0.9, 0)) is gauss.satisfies(ideal(1.0, 0.9e-5)) is False
+    assert plain.satisfies(ideal(0.5, 0.5)) is gauss.satisfies(ideal(1.5, 1e-5)) is True
+    noise = laplace(optdp.Profile([(0.5, 0.1), (1.0, 0.05)]))
+    assert noise.delta(0.0) < 0.3 and noise.satisfies(optdp.Profile([(0.0, 0.3)]).in_real_arithmetic()) is None

@@ -6,6 +6,7 @@ mechanism must be more private than before. With the two ends exchanged in one m
 """
 
 import math
+from contextlib import suppress
 from dataclasses import fields, is_dataclass, replace
 from fractions import Fraction
 from types import SimpleNamespace
@@ -250,6 +251,25 @@ def test_numbers_made_by_hand_prove_nothing_false(name):
             except (ValueError, TypeError):
                 continue
             assert proven <= own.value, path
+
+
+@pytest.mark.parametrize("name", ["plane", "vector cube", "additive squared"])
+def test_rationals_made_by_hand_prove_the_same(name):
+    """And what they must not be is refused in the same words as a float."""
+    own = solution(name)
+    for path in places(own.certificate):
+        same = put(own.certificate, path, lambda v: Fraction(v) if type(v) is float else v)
+        assert same.bound(own.problem).value == own.certificate.bound(own.problem).value, path
+    for path in places(own.certificate):
+        with suppress(Refusal):
+            put(own.certificate, path, lambda v: Fraction(1, 3) if type(v) is float else v).bound(own.problem)
+
+
+def test_points_made_by_hand_have_two_coordinates():
+    square = optdp.Problem(optdp.LDP(1.0), optdp.Box((0, 0), (1, 1)), "abs")
+    for points in (((0.5,),), ((0.5, 0.5, 0.5),), ((),), ((0.5, 0.7),), ((math.nan, 0.5),), ((0.5, math.nan),)):
+        with pytest.raises(Refusal, match="two coordinates"):
+            PlaneCertificate(points, (1.0,), (0.2,)).bound(square)
 
 
 # --- multipliers near the least floats: rationals hold them, products of floats do not

@@ -83,6 +83,12 @@ def test_laplace_spends_its_divergence(notion, alpha):
     assert spent == pytest.approx(float(notion.bound), rel=1e-9)
 
 
+@pytest.mark.parametrize("eps", [0.0, 0.3, 1.0, 4.0])
+def test_the_delta_of_a_gaussian_is_rounded_up(eps):
+    for mu in (0.01, 0.7, 1.0):
+        assert GaussianNoise(mu).delta(eps) >= optdp.GDP(mu).delta_at(eps) > 0
+
+
 @settings(max_examples=8, deadline=None)
 @given(mu=st.floats(0.2, 3.0), width=st.integers(1, 3), eps=st.floats(0.0, 4.0))
 def test_rounded_and_discrete_gaussians(mu, width, eps):

@@ -17,6 +17,7 @@ from optdp import files
 from optdp.design.sweep import sweep
 from optdp.mechanisms import baselines
 from optdp.report import lip, plots, releases
+from optdp.report.compare import guarantees
 from optdp.report.gap import gap_page
 from optdp.report.plots import draw
 from optdp.report.report import Column, Report
@@ -441,3 +442,17 @@ def test_what_a_report_does_not_take_is_told_with_what_it_takes():
     with pytest.raises(ValueError, match=r"^claims = 'X' .* a paper \(OPTT, .*\) or an id such as OPTT-1") as caught:
         optdp.audit("X")
     assert len(str(caught.value)) < 200
+
+
+def test_a_table_says_of_a_mechanism_what_the_mechanism_says():
+    """Whatever others with its guarantee do: its KL divergence is 0.4952 where 1-GDP allows 1/2, and its delta(2) below 0.09."""
+    for privacy, other in (
+        (optdp.GDP(1.0), optdp.KL(0.499)), (optdp.ApproxDP(1.0, 0.1), optdp.ApproxDP(2.0, 0.09)),
+    ):  # fmt: skip
+        noise = optdp.solve_additive(privacy, loss=optdp.Huber(0.2), rtol=0.1).mechanism
+        asked = optdp.Problem(other, optdp.Line(), "abs", optdp.Additive())
+        assert noise.satisfies(other) is True and guarantees(noise, asked) == "yes"
+        assert other.implied_by(noise.guarantee()) is not True
+    laplace = baselines.get("Laplace").build(optdp.Problem(optdp.LDP(1.0), optdp.Interval(0, 1), "abs"))
+    for eps, told in ((1.0, "in real arithmetic"), (0.9, "no")):
+        assert guarantees(laplace, optdp.Problem(optdp.LDP(eps), (0, 1), "abs")) == told

@@ -202,7 +202,7 @@ class AdditiveCertificate(Certificate):
             return f"eps must be in [0, {MAX_EPS:g}]"
         for m in self.multipliers:
             if not (min(*m.values, m.rest, 0.0) >= 0 and max(*m.values, m.rest, 0.0) <= m.weight < np.inf):
-                return f"a multiplier of shift {m.shift} is not between 0 and its weight {m.weight:g}"
+                return f"a multiplier of shift {m.shift} is not between 0 and its weight {float(m.weight):g}"
         if sum(len(m.values) for m in self.multipliers) > MOST:
             return f"it has more than {MOST} multipliers"
         return ""

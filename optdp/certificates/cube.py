@@ -45,8 +45,8 @@ class CubeCertificate(Certificate):
 
     tag = "cube"
     gain: Annotated[float, Within(0.0, 1e9)]
-    constant: float
-    square: float
+    constant: Annotated[float, Within()]
+    square: Annotated[float, Within()]
     fourth: Annotated[float, Within(0.0)]
     slopes: Annotated[tuple[float, ...], Within(0.0, 64.0, most=32)]
     weights: Annotated[tuple[float, ...], Within(0.0, most=32)]

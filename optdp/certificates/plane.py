@@ -74,8 +74,8 @@ class PlaneCertificate(Certificate):
             self._refuse("it is for the worst case of |Y - x| or |Y - x|^2")
         if not len(self.points) == len(self.weights) == len(self.thresholds):
             self._refuse("each point must have a weight and a threshold")
-        if not all(0 <= v <= 0.5 for p in self.points for v in p):
-            self._refuse("points must lie between 0 and 1/2")
+        if not all(len(p) == 2 and all(0 <= v <= 0.5 for v in p) for p in self.points):
+            self._refuse("points must have two coordinates between 0 and 1/2")
         if not sum(self.weights) > 0:
             self._refuse("a worst case needs a prior with positive mass")
         dual, power = Prices.of(self, problem), int(objective.loss.exponent)
@@ -110,7 +110,7 @@ class Prices:
         """Those of a certificate."""
         widths = [side.exact_width for side in problem.domain.sides]
         sides = np.array([float(w / max(widths)) for w in widths])
-        shares = images(np.array(certificate.points))
+        shares = images(np.array(certificate.points, dtype=float))
         copies = len(shares) // len(certificate.points)
         return cls(
             shares * sides, np.tile(of_order_one(certificate.weights) / copies, copies),

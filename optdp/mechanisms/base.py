@@ -6,6 +6,7 @@ import importlib
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from dataclasses import fields as dataclass_fields
 from dataclasses import is_dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -39,6 +40,15 @@ def asked_for(privacy: object) -> None:
     """**Raises** TypeError if it is no privacy notion."""
     if not isinstance(privacy, Privacy):
         raise TypeError(f"privacy = {privacy!r} is not allowed: it must be a privacy notion such as optdp.LDP(1.0)")
+
+
+def _comparable(own: Any, privacy: Any) -> bool:
+    """Whether two notions of one kind differ in one number alone."""
+    if type(own) is not type(privacy) or not is_dataclass(own):
+        return False
+    names = [f.name for f in dataclass_fields(own) if f.name != "ideal"]
+    parts = [part for part in ((getattr(own, name), getattr(privacy, name)) for name in names) if part[0] != part[1]]
+    return len(parts) == 1 and not isinstance(parts[0][0], tuple)
 
 
 class Mechanism(ABC):
@@ -256,8 +266,9 @@ class Mechanism(ABC):
         asked_for(privacy)
         own = self.guarantee()
         implied = None if own is None else privacy.implied_by(own)
-        # That other mechanisms with the guarantee lack a notion of another kind says nothing of this one.
-        return None if implied is False and type(own) is not type(privacy) else implied
+        # That other mechanisms with the guarantee lack a notion of another kind says nothing of this one, nor do other pairs
+        # (eps, delta): of the guarantee's numbers one is the least, beside the others.
+        return None if implied is False and not _comparable(own, privacy) else implied
 
     def privacy(self) -> float:
         """The epsilon of the guarantee, rounded up, for LDP mechanisms.

@@ -595,7 +595,8 @@ class Curve(_AtPairs, Divergence):
                 place = (value[k] - value[k + 1] - slope[k - 1] * ratio[k] + slope[k + 1] * ratio[k + 1]) / bend
                 if not (place > ratio[k] and place < ratio[k + 1]):
                     continue
-                eps = Fraction(float(place.log().mid()))
+                # Rounded down: beyond the crossing the lines are no bounds.
+                eps = max(points[k][0], Fraction(enclosures.round_down(place.log())))
                 out.append((eps, max(min(line(k, k - 1, eps), line(k + 1, k + 1, eps)), points[k + 1][1])))
             out.append(points[-1])
             last = points[-1][0]

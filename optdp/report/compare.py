@@ -233,7 +233,7 @@ def guarantees(mechanism: Mechanism, problem: Problem) -> str:
     if not isinstance(own, Privacy):
         allowed = "it must be a privacy notion such as optdp.LDP(1.0), or None"
         raise TypeError(f"guarantee() of {type(mechanism).__name__} gave {own!r}, which is not allowed: {allowed}")
-    answer = problem.privacy.implied_by(own)
-    if answer is None and own.ideal and problem.privacy.in_real_arithmetic().implied_by(own):
+    answer = mechanism.satisfies(problem.privacy)
+    if answer is None and own.ideal and mechanism.satisfies(problem.privacy.in_real_arithmetic()):
         return "in real arithmetic"
     return {True: "yes", False: "no", None: "not known"}[answer]

@@ -135,7 +135,7 @@ class GaussianNoise(NormalNoise, Tabulated):
     def delta(self, eps: float) -> float:
         own = ApproxDP(eps, 0.5, self.sensitivity).eps
         if self.kind == "gaussian":
-            return float(GDP(self.mu, self.sensitivity).delta_at(own))
+            return enclosures.round_up(GDP(self.mu, self.sensitivity).delta_at(own))
         return super().delta(float(own))
 
     def __repr__(self) -> str:
