@@ -203,3 +203,17 @@ def test_a_delta_that_is_kept_by_a_hair_is_kept():
     )
     assert all(check.passed for check in noise.check_privacy(optdp.ApproxDP(9.0, 1e-6, 10.0)))
     assert not all(check.passed for check in noise.check_privacy(optdp.ApproxDP(9.0, 1e-6 - 1e-19, 10.0)))
+
+
+def test_a_no_at_larger_distances_is_one_at_the_sensitivity():
+    """Two steps of 14 are 28 at twice the distance; less than 14 is too little at any."""
+    noise = optdp.solve_additive(14.0).mechanism
+    assert isinstance(noise, LatticeStaircase)
+    for eps, distance, told in (
+        (28.01, 2.0, None),
+        (29.0, 1.5, None),
+        (13.9, 1.5, False),
+        (13.9, 1.0, False),
+        (14.0, 1.0, True),
+    ):
+        assert noise.satisfies(optdp.ApproxDP(eps, 0.0, distance)) is told

@@ -228,8 +228,10 @@ class LatticeStaircase(StairNoise, OnLattice):
         own = self.guarantee()
         if own is not None and privacy.implied_by(own):
             return True
-        pure = isinstance(privacy, ApproxDP) and privacy.delta == 0 == self.least_delta and self.first > 1
-        return False if pure and privacy.sensitivity >= self.sensitivity else None  # type: ignore[attr-defined]
+        if not isinstance(privacy, ApproxDP) or not privacy.delta == 0 == self.least_delta or self.first <= 1:
+            return None
+        attained = privacy.sensitivity >= self.sensitivity and 1 / self.fall > enclosures.exp_above(privacy.eps)
+        return False if attained else None
 
     @property
     def atom_mass(self) -> float:
