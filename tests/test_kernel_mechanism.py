@@ -159,6 +159,21 @@ def test_enclosed_worst_case_is_that_of_a_fine_grid(mechanism, law):
         assert float(mechanism.expected_loss(mechanism.worst_input(law), law)) >= brute * (1 - 1e-2)
 
 
+@settings(max_examples=40, deadline=None)
+@given(mechanisms())
+def test_no_output_of_a_window_is_farther_than_its_reach(made):
+    """In shares of the domain, from inputs next to where windows begin and end, in gaps, and anywhere."""
+    domain, marks = (
+        made.domain,
+        np.unique(np.concatenate([*made._map[:2], made.lows, made.highs, np.linspace(0, 1, 65)])),
+    )
+    beside = np.concatenate([marks, np.nextafter(marks, 0), np.nextafter(marks, 1), marks + 1e-9, marks - 1e-9])
+    x = domain.lower + domain.width * np.clip(beside, 0, 1)
+    x = np.clip(x, domain.lower, domain.upper)
+    far = max(float(np.abs(end - x).max()) / domain.width for end in made.favoured(x))
+    assert far <= float(made._window_reach + made._blur)
+
+
 @settings(max_examples=4)
 @given(mechanisms(beyond=False), st.sampled_from([1.5, 2.7]))
 def test_powers_that_are_no_polynomials_are_enclosed_from_both_sides(mechanism, q):
