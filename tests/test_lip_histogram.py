@@ -11,7 +11,8 @@ import optdp
 from optdp.certificates.lip import LIPCertificate
 from optdp.design.lip import extreme_posteriors
 from optdp.design.lip.histogram import box_split, levels, split
-from optdp.design.lip.pricing import ConeHistogramRelaxed, box, box_chord
+from optdp.design.lip.posteriors import Master, generate
+from optdp.design.lip.pricing import BoxHistogram, ConeHistogramRelaxed, box, box_chord
 from optdp.problem.priors import Prior
 from optdp.solvers.lp import LinearProgram, LinearStatus, _HighsSession
 from tests.faults import Faulty
@@ -152,6 +153,24 @@ def test_the_program_over_levels_ends_with_the_time_limit(monkeypatch, left):
     assert found.weights @ found.posteriors == pytest.approx(p)
     assert found.objective <= whole.bound + 1e-12 and whole.objective <= found.bound + 1e-12
     assert found.bound - found.objective > whole.bound - whole.objective
+
+
+def test_a_bracket_for_which_there_was_no_time_says_so(monkeypatch):
+    """With slack the program promises what its columns may not attain; they were not asked any more."""
+    p, within, asked = np.random.default_rng(0).dirichlet(np.ones(12)), Master.within, []
+
+    def late(self, deadline, box):
+        asked.append(box)
+        if box is None and asked.count(None) == 1:
+            return None
+        solved = within(self, deadline, box)
+        return solved if box is None else (np.inf, *solved[1:3], 1.0)
+
+    monkeypatch.setattr(Master, "within", late)
+    found = generate(
+        BoxHistogram(p, np.e, tuple(range(12))), np.zeros((0, 12)), np.zeros(0), p, 0.1, tol=1e-9, deadline=np.inf
+    )
+    assert found.timed_out and found.bound - found.objective > 1e-9
 
 
 @pytest.mark.parametrize("left", [0, 1, 4])

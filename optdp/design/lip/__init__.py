@@ -410,12 +410,12 @@ class _Work:
             # Splitting loses some more than the program over levels.
             found = histogram.levels(relaxed, max(self.rtol / 16 * about, pricing.RELAXED), self.deadline)
             tol, late = max(tol, self.rtol / 2 * (1 - found.bound)), time.perf_counter() > self.deadline
-            if (
-                not late and found.bound - found.objective > tol and len(pricer.price(found.nu, tol).knots)
-            ):  # too many sets
+            wide = found.bound - found.objective > tol
+            if not late and wide and len(pricer.price(found.nu, tol).knots):  # too many sets
                 pricer, tol = relaxed, max(tol, pricing.RELAXED)
-            if late or found.bound - found.objective <= tol:
-                self.pricer, found = relaxed, replace(found, timed_out=found.bound - found.objective > tol)
+                wide = found.bound - found.objective > tol
+            if late or not wide:
+                self.pricer, found = relaxed, replace(found, timed_out=wide)
                 return self._generated(found, f"{self.name}, program over levels")
             start = pricing.shuffled(found.posteriors, self.prior.weights, rng, 4 * p.size)
             start, centre, radius = np.vstack([found.posteriors, start]), found.nu, float(np.ptp(found.nu)) + 1 / p.size

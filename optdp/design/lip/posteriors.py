@@ -43,6 +43,7 @@ LAST = 0.1
 
 #: Where prices are kept: (centre, radius).
 Box = tuple[np.ndarray, float]
+#: (objective, prices, weights, largest slack).
 Solved = tuple[float, np.ndarray, np.ndarray, float]
 
 
@@ -190,6 +191,7 @@ def generate(
         if predicted <= tol:
             # With slack the model promises more than the columns attain: ask them alone.
             alone = solved if slack <= 1e-11 else master.within(deadline, None)
+            timed_out = alone is None
             if alone is None or bound - alone[0] <= tol:
                 break
             radius *= 4
