@@ -79,6 +79,23 @@ def test_a_users_function_lies_between_few_pieces(name, declared):
     assert np.median(gaps) <= 2e-4 * top or name == "constant"
 
 
+@pytest.mark.parametrize(
+    ("function", "q"),
+    [(lambda d: d * d + d, 1.0), (np.sqrt, 0.5), (lambda d: np.minimum(d, 0.1), 1.0)],
+    ids=["sum", "root", "capped"],
+)
+@pytest.mark.parametrize("eps", [0.5, 20.0])
+def test_pieces_of_a_users_function_are_close_where_the_windows_of_an_epsilon_are(function, q, eps):
+    """They were as far from it everywhere as at the largest distance, so that little was proven at large eps."""
+    loss = optdp.CustomLoss(function, 1.0)
+    below, above = (loss.branches(Fraction(1), side, eps) for side in (True, False))
+    assert rises(below) and rises(above)
+    for u in (math.exp(-eps / (1 + q)) / 2, 0.04, 0.5):
+        value = float(function(u))
+        low, high = float(below(Fraction(u))), float(above(Fraction(u)))
+        assert low <= value * (1 + 1e-14) and value <= high * (1 + 1e-14) and high - low <= 2e-4 * value
+
+
 def test_a_function_has_no_pieces_beyond_where_it_was_sampled():
     loss = optdp.CustomLoss(np.sqrt, 1.0, "concave")
     assert loss.branches(Fraction(1), True) is not None

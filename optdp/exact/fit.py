@@ -24,9 +24,10 @@ Rows = list[list[Fraction]]
 DEGREE, CLOSE = 12, Fraction(2, 10**6)
 #: Ratios of the ends of a piece of a power, the widest first.
 RATIOS = tuple(1 + Fraction(15, 2**k) for k in range(12))
-#: Degrees and the largest number of pieces of sampled functions; the error at which they are not halved any more, and how many
-#: times that a polynomial may be moved.
-DEGREES, PIECES, FINE, FAR = (8, 4, 1), 24, 5e-7, 50
+#: Degrees and the largest number of pieces of sampled functions; the error at which they are not divided any more, as a share
+#: of what matters, and how many times that a polynomial may be moved; the ratio of the ends of a piece that begins next to 0; how
+#: many times as far as it must be a place may be moved for the sake of others.
+DEGREES, PIECES, FINE, FAR, NEAR, ROOM = (12, 6, 3, 1), 40, 5e-7, 50, 16, 4
 
 
 @lru_cache(256)
@@ -106,75 +107,99 @@ def _interpolated(points: Sequence[Fraction], values: Sequence[Fraction]) -> lis
 
 
 def sampled(
-    grid: np.ndarray, values: np.ndarray, slack: np.ndarray, noise: float, *, below: bool
+    grid: np.ndarray, values: np.ndarray, slack: np.ndarray, noise: float, eps: float, *, below: bool
 ) -> tuple[list[Fraction], Rows]:
-    """(breaks, rows) of pieces below (or above) a nondecreasing function with `values` at the even `grid`, that starts at 0.
+    """(breaks, rows) of pieces below (or above) a nondecreasing function with `values` at the `grid`, that starts at 0.
 
     **Arguments:** `slack`: for each cell how far the function may lie below (above) the chord; `noise`: how far any value
-    may be off. The function is at least (most) its value at the start (end) of a cell, too.
+    may be off. The function is at least (most) its value at the start (end) of a cell, too. Pieces are finer where the
+    windows of mechanisms for `eps` end, of which the integral of the function is about e^-eps of all.
     """
-    cells, sign = grid.size - 1, -1.0 if below else 1.0
-    fine = FINE * float(values[-1] - values[0])
+    rises = values - values[0]
+    least = math.exp(-eps) * float(grid[-1] * rises[-1])
+
+    with np.errstate(divide="ignore", invalid="ignore"):
+        matters = np.fmax(rises, least / grid)  # an error of that size costs as much as all
+    lowest = float(matters.min())
     done: list[tuple[int, int, np.ndarray | None]] = []
-    row: np.ndarray | None
-    heap: list[tuple[float, int, int, np.ndarray]] = []
+    heap: list[tuple[float, int, int, np.ndarray | None]] = []
 
     def enter(a: int, b: int) -> None:
-        row, error = _fit(values, a, b)
-        if error <= fine:
+        row: np.ndarray | None
+        row, error = _fit(grid, values, a, b)
+        most = float(values[b] - values[a])
+        if error > FAR * FINE * max(
+            rises[b], lowest
+        ):  # others would move as far: its least (greatest) value stands for it
+            row, error = None, most
+        # The whole piece moves as far as its worst place must: that costs most where little is lost. What must be is no reason.
+        t = _look(grid, a, b)[1:]
+        more = np.maximum(float(slack[a:b].max()) - ROOM * slack[t - 1], 0.0)
+        by = np.minimum(error + more, most)
+        cost = float(np.max(by * (1 - grid[a] / grid[t]) / np.maximum(matters[t], 1e-300)))
+        if cost <= FINE:
             done.append((a, b, row))
         else:
-            heappush(heap, (-min(error, float(values[b] - values[a])), a, b, row))
+            heappush(heap, (-cost, a, b, row))
 
-    enter(0, cells)
-    while heap and len(heap) + len(done) < PIECES and -heap[0][0] > fine:
+    enter(0, grid.size - 1)
+    while heap and len(heap) + len(done) < PIECES:
         _, a, b, row = heappop(heap)
         if b == a + 1:
             done.append((a, b, None))
             continue
-        enter(a, (a + b) // 2)
-        enter((a + b) // 2, b)
+        middle = math.sqrt(grid[a] * grid[b]) if a else float(grid[b]) / NEAR
+        cut = min(max(int(np.searchsorted(grid, middle)), a + 1), b - 1)
+        enter(a, cut)
+        enter(cut, b)
     done += [(a, b, row) for _, a, b, row in heap]
     done.sort(key=lambda piece: piece[0])
     breaks = [Fraction(float(grid[a])) for a, *_ in done]
-    rows: Rows = []
-    shifts: list[Fraction] = []
-    for a, b, row in done:
-        level = float(values[a] if below else values[b])
-        shift = math.inf if row is None else _needed(values, slack, noise, a, b, row, sign)
-        if row is None or shift >= min(float(values[b] - values[a]), FAR * fine):  # others would move as far
-            rows.append([Fraction(level)])
-            shifts.append(Fraction(noise))
-        else:
-            start, step = Fraction(float(grid[a])), Fraction(float(grid[b])) - Fraction(float(grid[a]))
-            local = [Fraction(c) / step**k for k, c in enumerate(row.tolist())]
-            rows.append(polynomial.moved(local, -start))
-            shifts.append(Fraction(shift))
     ends = [*breaks[1:], Fraction(float(grid[-1]))]
-    order = range(len(rows) - 1, -1, -1) if below else range(len(rows))
+    bottom = Fraction(float(values[0]))
+    rows: Rows = []
     last: Fraction | None = None  # the value that the neighbour begins (ends) with
-    for i in order:
-        inner, outer = horner(rows[i], breaks[i]), horner(rows[i], ends[i])
-        if below:
-            rows[i][0] -= shifts[i] if last is None else max(shifts[i], outer - last)
-            last = horner(rows[i], breaks[i])
-        else:
-            rows[i][0] += shifts[i] if last is None else max(shifts[i], last - inner)
-            last = horner(rows[i], ends[i])
-    return breaks, rows
+    for (a, b, fitted), start, end in list(zip(done, breaks, ends, strict=True))[:: -1 if below else 1]:
+        piece, move, share = [Fraction(float(values[a if below else b]))], Fraction(noise), math.inf
+        if fitted is not None:
+            by, of = _needed(grid, values, slack, noise, a, b, fitted, below)
+            if by < float(values[b] - values[a]):
+                local = [Fraction(c) / (end - start) ** k for k, c in enumerate(fitted.tolist())]
+                piece, move, share = polynomial.moved(local, -start), Fraction(by), of
+        inner, outer = horner(piece, start), horner(piece, end)
+        if last is not None:
+            move = max(move, outer - last if below else last - inner)
+        if below and share < 1:
+            # A share of what it rises above the least value will do too, so that little is lost next to 0.
+            part = Fraction(share) if last is None else max(Fraction(share), (outer - last) / (outer - bottom))
+            part = Fraction(math.ceil(part * 2**60), 2**60)
+            if part * (inner - bottom) < move:
+                piece, move = [(1 - part) * c for c in piece], -part * bottom
+        piece[0] += -move if below else move
+        last = horner(piece, start if below else end)
+        rows.append(piece)
+    return breaks, rows[:: -1 if below else 1]
 
 
-def _fit(values: np.ndarray, a: int, b: int) -> tuple[np.ndarray, float]:
+def _look(grid: np.ndarray, a: int, b: int) -> np.ndarray:
+    """Places of the grid from a to b, evenly by number and by distance."""
+    even = np.searchsorted(grid, np.linspace(grid[a], grid[b], 257)[1:-1])
+    return np.unique(np.concatenate([np.linspace(a, b, 257).astype(int), even]))
+
+
+def _fit(grid: np.ndarray, values: np.ndarray, a: int, b: int) -> tuple[np.ndarray, float]:
     """A nondecreasing polynomial in the share of the piece, and about how far it is from the values."""
     best: tuple[np.ndarray, float] | None = None
-    look = np.unique(np.linspace(a, b, 513).astype(int))
-    share = (look - a) / (b - a)
+    first, width = float(grid[a]), float(grid[b] - grid[a])
+    look = _look(grid, a, b)
+    share = (grid[look] - first) / width
     for degree in DEGREES:
-        if b - a < 4 * degree and degree > 1:
+        place = np.searchsorted(grid, first + width * (1 - np.cos(np.pi * np.arange(degree + 1) / degree)) / 2)
+        place[0], place[-1] = a, b
+        if degree > 1 and np.diff(place).min() < 2:
             continue
-        place = np.round((1 - np.cos(np.pi * np.arange(degree + 1) / degree)) / 2 * (b - a)).astype(int)
-        points = [Fraction(int(k), b - a) for k in place]
-        row = np.array([float(c) for c in _interpolated(points, [Fraction(float(values[a + k])) for k in place])])
+        points = [Fraction(round((float(grid[k]) - first) / width * 2**40), 2**40) for k in place]
+        row = np.array([float(c) for c in _interpolated(points, [Fraction(float(values[k])) for k in place])])
         rises = polynomial.slope([Fraction(c) for c in row.tolist()])
         if degree > 1 and not polynomial.nonnegative(rises, Fraction(0), Fraction(1)):
             continue
@@ -185,13 +210,21 @@ def _fit(values: np.ndarray, a: int, b: int) -> tuple[np.ndarray, float]:
     return best
 
 
-def _needed(values: np.ndarray, slack: np.ndarray, noise: float, a: int, b: int, row: np.ndarray, sign: float) -> float:
-    """How far the polynomial must move down (sign -1) or up (+1) to be on its side of the function."""
-    share = np.arange(b - a + 1) / (b - a)
-    over = sign * (values[a : b + 1] - np.polynomial.polynomial.polyval(share, row))
-    size = np.abs(row)
-    degrees = np.arange(row.size)
+def _needed(
+    grid: np.ndarray, values: np.ndarray, slack: np.ndarray, noise: float, a: int, b: int, row: np.ndarray, below: bool
+) -> tuple[float, float]:
+    """How far the polynomial must move down (or up) to be on its side of the function, and by which share of what it rises
+    above the least value.
+    """
+    share = (grid[a : b + 1] - grid[a]) / (grid[b] - grid[a])
+    fitted = np.polynomial.polynomial.polyval(share, row)
+    over = fitted - values[a : b + 1] if below else values[a : b + 1] - fitted
+    size, k, h = np.abs(row), np.arange(row.size), np.diff(share)
     # Between the values it is at most h^2/8 max|p''| from its chord; then roundings, of the shares too.
-    bend = float(size @ (degrees * (degrees - 1))) / (8 * (b - a) ** 2)
-    rounding = 2.0**-46 * float(size.sum()) + 2.0**-50 * (values.size / (b - a)) * float(size @ degrees)
-    return float((np.maximum(over[:-1], over[1:]) + slack[a:b]).max()) + bend + rounding + noise
+    second = np.abs(np.polynomial.polynomial.polyval(share, np.append(row * k * (k - 1), [0.0, 0.0])[2:]))
+    third = float(size @ (k * (k - 1) * (k - 2)))
+    bend = h**2 / 8 * (np.maximum(second[:-1], second[1:]) * (1 + 2.0**-40) + third * (h + 2.0**-46))
+    rounding = 2.0**-46 * float(size.sum()) + 2.0**-50 * float(size @ k)
+    needed = np.maximum(over[:-1], over[1:]) + slack[a:b] + bend + (rounding + noise)
+    rises = fitted[:-1] - values[0] - rounding  # and more up to the cell's end
+    return float(needed.max()), float(np.max(np.where(rises > 0, needed / np.maximum(rises, 1e-300), np.inf)))

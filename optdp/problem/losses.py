@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from fractions import Fraction
-from functools import cached_property
+from functools import cache, cached_property
 from itertools import pairwise, zip_longest
 from numbers import Real
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
@@ -702,10 +702,29 @@ def _differs(
     return None
 
 
+@cache
+def sampled_at() -> np.ndarray:
+    """The distances at which a user's loss is sampled, as shares of its reach: all are multiples of powers of two."""
+    octaves = [np.arange(OCTAVE, 2 * OCTAVE) * 2.0**-k / CELLS for k in range(OCTAVES, 0, -1)]
+    first = np.arange(OCTAVE) * 2.0**-OCTAVES / CELLS
+    return np.concatenate([first, *octaves, np.arange(OCTAVE, CELLS + 1) / CELLS])
+
+
+def _sums(terms: np.ndarray) -> np.ndarray:
+    """0 and the sums of the first terms, which are >= 0, each to two roundings: what each addition loses is added up too."""
+    sums = np.append(0.0, np.cumsum(terms))
+    added = np.diff(sums)
+    lost = (sums[:-1] - (sums[1:] - added)) + (terms - added)
+    sums[1:] += np.cumsum(lost)
+    return sums
+
+
 Shape = Literal["convex", "concave"]
 
-#: Cells on which a user's loss is sampled. Monotone sums leave a relative gap of about 1/CELLS.
-CELLS = 2**20
+#: A user's loss is sampled on CELLS even cells, and nearer to 0 than OCTAVE / CELLS of its reach on OCTAVE cells between each
+#: distance and half of it, until the last cells begin at 0: what a window costs at large epsilon is decided there.
+#: Monotone sums leave a relative gap of about 1/CELLS.
+CELLS, OCTAVE, OCTAVES = 2**20, 2**14, 24
 #: Cells, losses and their products below this are refused: integrals of much smaller shares would not be accurate.
 LEAST = 2.0**-900
 
@@ -722,9 +741,9 @@ class CustomLoss(_Session, DistanceLoss):
     - `shape`: "convex" or "concave" if it is so, which makes brackets tighter by orders of magnitude.
     - `name`: how it is called in reports.
 
-    All that is known of such a function is its values at 2^20 + 1 equally spaced distances, where every property above
-    is checked. Its integrals are therefore bracketed from those values and from the declared properties alone; bounds
-    that rest on it say so.
+    All that is known of such a function is its values at 1.4 million distances, 2^-20 of the reach apart and nearer
+    towards 0, where every property above is checked. Its integrals are therefore bracketed from those values and from
+    the declared properties alone; bounds that rest on it say so.
 
     **Raises** TypeError if `function` is not callable or does not give real numbers of the right shape; ValueError if
     its values are not finite, negative, decreasing, or not of the declared shape: with the distance where it fails.
@@ -734,6 +753,7 @@ class CustomLoss(_Session, DistanceLoss):
     reach: float | None = None
     shape: Shape | None = None
     name: str = "custom"
+    _grid: np.ndarray = field(init=False, repr=False, compare=False)
     _values: np.ndarray = field(init=False, repr=False, compare=False)
     _below: np.ndarray = field(init=False, repr=False, compare=False)
     _above: np.ndarray = field(init=False, repr=False, compare=False)
@@ -754,38 +774,43 @@ class CustomLoss(_Session, DistanceLoss):
         if self.reach is None:  # not bound to a problem yet
             return
         object.__setattr__(self, "reach", require.real("reach", self.reach, low=0.0, open_low=True))
-        grid = np.linspace(0.0, self.reach, (2 if self.shape else 1) * CELLS + 1)
+        places = sampled_at()
+        if self.shape is not None:  # the middles of cells too
+            places = np.append(np.ravel([places[:-1], (places[:-1] + places[1:]) / 2], "F"), 1.0)
+        grid = places * self.reach
         values = self(grid)
         self._refuse(~np.isfinite(values), grid, values, "finite")
         self._refuse(values < 0, grid, values, ">= 0")
-        noise = 8 * np.finfo(float).eps * float(values[-1])
-        if (
-            self.shape == "convex"
-        ):  # max(d - c, 0) just beyond c is small, and as inexact as d: times the steepest slope
-            noise += 8 * np.finfo(float).eps * float(values[-1] - values[-2]) * (grid.size - 1)
-        self._refuse(np.append(np.diff(values) < -noise, False), grid, values, "nondecreasing in the distance")
-        values = np.maximum.accumulate(values)
-        # Cumulative integrals from below and above at the cells' ends: monotone sums, or Hermite-Hadamard
-        # (midpoint and trapezoid) where the shape is known. One ulp a term covers the rounding of the sums.
-        if self.shape is None:
-            ends, low, high = values, values[:-1], values[1:]
-        else:
-            bend = np.diff(values, 2) * (1 if self.shape == "convex" else -1)
-            self._refuse(np.concatenate(([False], bend < -4 * noise, [False])), grid, values, self.shape)
-            ends, middle = values[::2], values[1::2]
-            trapezoid = (ends[:-1] + ends[1:]) / 2
-            low, high = (middle, trapezoid) if self.shape == "convex" else (trapezoid, middle)
         cell = self.reach / CELLS
         if values[-1] > 0 and min(cell, values[-1], cell * values[-1]) < LEAST:
             raise ValueError(
                 f"loss = {self.name!r} is not allowed: its integral underflows on [0, {self.reach:g}]; use larger units"
             )
-        slack = np.arange(CELLS + 1) * (cell * noise)
+        noise = 8 * np.finfo(float).eps * float(values[-1])
+        if (
+            self.shape == "convex"
+        ):  # max(d - c, 0) just beyond c is small, and as inexact as d: times the steepest slope
+            noise += 8 * np.finfo(float).eps * float(values[-1] - values[-2]) / float(places[-1] - places[-2])
+        self._refuse(np.append(np.diff(values) < -noise, False), grid, values, "nondecreasing in the distance")
+        values = np.maximum.accumulate(values)
+        # Between the cells' ends monotone sums, or Hermite-Hadamard (midpoint and trapezoid) where the shape is known.
+        if self.shape is None:
+            ends, low, high = values, values[:-1], values[1:]
+        else:
+            width = np.diff(places)
+            bend = np.diff(np.diff(values) / width) * np.minimum(width[:-1], width[1:])
+            bend *= 1 if self.shape == "convex" else -1
+            self._refuse(np.concatenate(([False], bend < -4 * noise, [False])), grid, values, self.shape)
+            grid, ends, middle = grid[::2], values[::2], values[1::2]
+            trapezoid = (ends[:-1] + ends[1:]) / 2
+            low, high = (middle, trapezoid) if self.shape == "convex" else (trapezoid, middle)
+        object.__setattr__(self, "_grid", grid)
         object.__setattr__(self, "_values", ends)
         object.__setattr__(self, "_noise", 2 * noise)
-        with np.errstate(over="ignore"):  # whether it overflows is asked where the domain is known
-            object.__setattr__(self, "_below", np.concatenate(([0.0], np.cumsum(low) * cell)) - slack)
-            object.__setattr__(self, "_above", np.concatenate(([0.0], np.cumsum(high) * cell)) + slack)
+        with np.errstate(over="ignore", invalid="ignore"):  # whether it overflows is asked where the domain is known
+            below, above = (_sums(part * np.diff(grid)) for part in (low, high))
+            object.__setattr__(self, "_below", below * (1 - 2.0**-50) - grid * noise)
+            object.__setattr__(self, "_above", above * (1 + 2.0**-50) + grid * noise)
         if not np.isfinite(self._above).all():
             raise ValueError(
                 f"loss = {self.name!r} is not allowed: its integral overflows on [0, {self.reach:g}]; use smaller units"
@@ -826,11 +851,9 @@ class CustomLoss(_Session, DistanceLoss):
 
     def integral_bracket(self, distance: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
         """(low, high) around the integral of L from 0 to distance in [0, reach], elementwise, from the sampled values."""
-        reach = self._bound_reach
-        d = np.clip(np.asarray(distance, dtype=float), 0.0, reach)
-        cell = reach / CELLS
-        index = np.minimum((d / cell).astype(int), CELLS - 1)
-        rest = np.maximum(d - index * cell, 0.0)
+        d = np.clip(np.asarray(distance, dtype=float), 0.0, self._bound_reach)
+        index = np.minimum(np.searchsorted(self._grid, d, side="right"), self._grid.size - 1) - 1
+        rest = d - self._grid[index]
         return self._below[index] + rest * self._values[index], self._above[index] + rest * self._values[index + 1]
 
     @property
@@ -842,26 +865,33 @@ class CustomLoss(_Session, DistanceLoss):
     def branches(self, unit: Fraction, below: bool, eps: float = USUAL) -> Branches | None:
         if self.reach is None or unit > Fraction(self.reach):
             return None
-        breaks, rows = self._sides[not below]
+        if eps not in self._found:
+            self._found[eps] = self._sides(eps)
+        breaks, rows = self._found[eps][not below]
         return _mirrored(breaks, rows, unit)
 
     @cached_property
-    def _sides(self) -> list[tuple[list[Fraction], fit.Rows]]:
+    def _found(self) -> dict[float, list[tuple[list[Fraction], fit.Rows]]]:
+        """What `_sides` found for each epsilon."""
+        return {}
+
+    def _sides(self, eps: float) -> list[tuple[list[Fraction], fit.Rows]]:
         """Pieces below and above. Between two samples a convex function lies on or under their chord, and over the lines through
         the neighbouring ones; a concave one the other way round; any other between the two values.
         """
-        grid, values = np.linspace(0.0, self._bound_reach, CELLS + 1), self._values
-        steps, zero = np.diff(values), np.zeros(CELLS)
+        grid, values = self._grid, self._values
+        steps, zero = np.diff(values), np.zeros(values.size - 1)
         if self.shape is None:
             slacks = [steps, steps]
         else:
-            bends = np.abs(np.diff(steps, prepend=0.0 if self.convex else steps[0]))
-            if not self.convex:
-                bends[0] = steps[0]
+            # The neighbour's slope over the cell; before the first the slope is 0, or anything.
+            width = np.diff(grid)
+            lines = np.append(0.0, steps[:-1] / width[:-1]) * width
+            bends = np.abs(steps - lines)
             bends = np.minimum(bends, steps) + 4 * self._noise
             slacks = [bends, zero] if self.convex else [zero, bends]
         return [
-            fit.sampled(grid, values, slack, self._noise, below=below)
+            fit.sampled(grid, values, slack, self._noise, eps, below=below)
             for slack, below in zip(slacks, (True, False), strict=True)
         ]
 
@@ -874,14 +904,13 @@ class CustomLoss(_Session, DistanceLoss):
 
     def deficit_above(self, threshold: float, reach: Fraction) -> arb:
         # L is nondecreasing: whole cells lie below the threshold up to end number k, then one cell is crossed.
-        cell = self._bound_reach / CELLS
         k = int(np.searchsorted(self._values, threshold, side="right")) - 1
         if k < 0:
             return arb(0)
-        crossed = 0.0 if k == CELLS else cell * (threshold - float(self._values[k]))
-        return arb(
-            (threshold * k * cell - float(self._below[k]) + crossed) * (1 + 1e-14) + 1e-14 * threshold * k * cell
-        )
+        whole, last = float(self._grid[k]), k == self._grid.size - 1
+        crossed = 0.0 if last else float(self._grid[k + 1] - self._grid[k]) * (threshold - float(self._values[k]))
+        whole *= threshold
+        return arb((whole - float(self._below[k]) + crossed) * (1 + 1e-14) + 1e-14 * whole)
 
 
 @dataclass(frozen=True)

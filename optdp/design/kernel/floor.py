@@ -18,8 +18,8 @@ from optdp.problem.problem import Problem
 
 #: At most so many knots of the loss are looked at in integrals.
 KNOTS = 8
-#: Of fitted pieces: bends closer to 0 than STEEP are one at 0, and integrals are not cut closer to it than FINEST.
-STEEP, FINEST = 1e-3, 1e-5
+#: Bends of fitted pieces that are closer to 0 than this are one at 0.
+STEEP = 1e-3
 #: Halvings in which the reach of a threshold is found.
 HALVINGS = 60
 #: Steps in which windows are placed, at most; the share of their mass that they may lack.
@@ -85,8 +85,7 @@ class Cost:
             # Fitted pieces are short where the function is steep, and have bends of their own next to 0.
             if not law.convex:
                 knots = tuple(sorted({0.0, *(k for k in knots if abs(k) > STEEP)}))
-            finest = FINEST if law.exponent is None else 0.0
-            cuts = tuple(sorted({0.0, *knots, *(float(k) for k in pieces.knots if finest < abs(k) < 1)}))
+            cuts = tuple(sorted({0.0, *knots, *(float(k) for k in pieces.knots if abs(k) < 1)}))
         a, b = law.slopes
         rises = tuple(k for k, rise in bends.items() if k in knots and 0 < k < 1 and rise > 1e-3 * unit)
         flat = pieces is not None and pieces.flat
