@@ -768,6 +768,6 @@ def test_what_is_known_is_not_computed_again_once_time_is_up(monkeypatch):
     monkeypatch.setattr(_Search, "_keep_value", lambda search, found: kept.append(found))
     monkeypatch.setattr(Run, "left", lambda run: 100.0 * (not kept))
     bound = _Search._keep_bound
-    monkeypatch.setattr(_Search, "_keep_bound", lambda search, dual: bound(search, dual) or kept and kept.append(dual))
+    monkeypatch.setattr(_Search, "_keep_bound", lambda search, dual: bound(search, dual) or (kept and kept.append(dual)))
     solution = optdp.solve_kernel(2, "abs", rtol=0.01)
     assert len(kept) == 1 and solution.status is optdp.Status.TIME_LIMIT
