@@ -220,8 +220,9 @@ class Power(DistanceLoss):
     def branches(self, unit: Fraction, below: bool, eps: float = USUAL) -> Branches | None:
         if self.exponent == int(self.exponent) and self.exponent <= 32:
             return _mirrored([Fraction(0)], [[Fraction(0)] * int(self.exponent) + [Fraction(1)]], unit)
-        # The best windows of an eps are about e^(-eps/(1 + q)) wide, and of the loss within one that nearer to 0 is nothing.
-        breaks, *sides = fit.power(self.exponent, math.exp((math.log(NOTHING) - eps) / (1 + self.exponent)))
+        # The best windows of an eps are about e^(-eps/(1 + q)) wide, half of it on each side of an input (which for large q is
+        # all that counts), and of the loss within one that nearer to 0 is nothing.
+        breaks, *sides = fit.power(self.exponent, math.exp((math.log(NOTHING) - eps) / (1 + self.exponent)) / 2)
         with ctx.workprec(enclosures.PRECISION):
             whole = enclosures.ball(unit) ** enclosures.ball(self.exponent)
             scale = enclosures.lower(whole) if below else enclosures.upper(whole)

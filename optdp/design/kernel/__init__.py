@@ -353,6 +353,8 @@ class _Search:
         y, inputs = task.meshes(rtol)
         found: Master | None = None
         best: Master | None = None  # one that was stopped may attain more
+        proven: Dual | None = None  # the last whose bound is known,
+        enclosed: Master | None = None  # and the last whose value is
         # Where the numbers that can be sent are this far apart a finer program makes the value no better.
         coarse = spacing(self.run.problem.domain, 0.0, 1.0) > rtol * task.width / 4
         if coarse:
@@ -376,9 +378,9 @@ class _Search:
                 dual = self._dual(found, y, inputs)
             except SolverFailure as failure:  # the last floor, and the last prior that there was time for
                 self.message, self.stopped = str(failure), failure.status is LinearStatus.TIME_LIMIT
-                if self.proof is not None:
+                if self.proof is not None and self.proof is not proven:
                     self._keep_bound(self.proof)
-                if best is not None:
+                if best is not None and best is not enclosed:
                     self._keep_value(best)
                 break
             cuts = found.cuts
@@ -399,11 +401,14 @@ class _Search:
             for made in (dual,) if dual is self.proof else (self.proof, dual):
                 if made is not None and (last or made.worth >= (1 - close) * found.attained):
                     self._keep_bound(made)
+                    proven = made
                 if self.bound >= good:
                     break
             if last or self.bound >= good:
                 self._keep_value(found)
-                if self.gap > rtol and found.attained - found.value > rtol / 100 * found.value:
+                enclosed = found
+                unsolved = found.attained - found.value > rtol / 100 * found.value
+                if self.gap > rtol and unsolved and self.run.left():
                     # A floor nearer to the program's value costs less than finer meshes.
                     with suppress(SolverFailure):
                         found = master.solve(task, y, cuts, rtol / 100)
