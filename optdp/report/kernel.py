@@ -39,7 +39,8 @@ def plot_kernel(mechanism: KernelMechanism, ax: Axes | None = None, inputs: Arra
     _, starts, ends = mechanism.floor()
     edges = np.unique(np.concatenate([np.linspace(low, high, 401), starts, ends]))
     middle = (edges[1:] + edges[:-1]) / 2
-    density = np.ma.masked_less_equal(mechanism.density(middle[:, None], x), 0.0)
+    # What floors of the solver hold of a millionth or less would otherwise be as bright as all of the rest.
+    density = np.ma.masked_less_equal(mechanism.density(middle[:, None], x), 1e-6 / (high - low) if high > low else 0.0)
     if density.count():
         steps = np.concatenate([x[:1], (x[1:] + x[:-1]) / 2, x[-1:]])
         scale = LogNorm(density.min(), density.max())
@@ -53,7 +54,8 @@ def plot_kernel(mechanism: KernelMechanism, ax: Axes | None = None, inputs: Arra
             LineCollection(list(segments), linewidths=0.3 + 6 * (p[1:] + p[:-1]) / 2, color="black", capstyle="butt")
         )
     margin = 0.02 * (high - low) or 0.5
-    ax.set(xlabel="input x", ylabel="output y", xlim=(x[0], x[-1]), ylim=(low - margin, high + margin))
+    ylabel = "output y" + " (black lines: atoms, as thick as probable)" * bool(mechanism.atoms().size)
+    ax.set(xlabel="input x", ylabel=ylabel, xlim=(x[0], x[-1]), ylim=(low - margin, high + margin))
     return titled(ax, repr(mechanism))
 
 
