@@ -160,7 +160,7 @@ def best_of_all(problem: Problem, rtol: float, time_limit: float) -> Solution | 
 
 def named(mechanisms: Own, problem: Problem) -> dict[str, Mechanism]:
     """A user's mechanisms by name (by default that of the class), each checked to be one for the problem's domain."""
-    if callable(mechanisms):
+    if callable(mechanisms) and not isinstance(mechanisms, type):  # a class is made from other arguments than a problem
         mechanisms = mechanisms(problem)
     if mechanisms is None:
         return {}
