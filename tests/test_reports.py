@@ -450,6 +450,20 @@ def test_a_grid_in_any_order_is_one_curve_with_labels_that_have_room():
     plots.pyplot().close("all")
 
 
+def test_names_of_ones_own_are_drawn_as_they_are_written():
+    """Two dollar signs make no formula, an underscore hides nothing in a legend, and a name is one line of every table."""
+    names = ["$x^{$", "_mine"]
+    own = {name: optdp.solve_piecewise(1.0).mechanism for name in names}
+    figure = optdp.gap_report(optdp.solve_piecewise(1.0), mechanisms=own).plot()
+    figure.canvas.draw()
+    shown = [text.get_text() for text in figure.axes[0].get_legend().get_texts()]
+    assert [text.replace("\\$", "$").strip() for text in shown][1:] == names
+    plots.bars({"$x^{$": 1.0}, "$x^{$", "$x^{$").canvas.draw()
+    with pytest.raises(ValueError, match="must be one line"):
+        optdp.gap_report(optdp.solve_piecewise(1.0), mechanisms={"a\noptimum": own["_mine"]})
+    plots.pyplot().close("all")
+
+
 def test_what_is_hardly_ever_sent_is_not_drawn():
     """The floor that the solver finds here has a share of 1e-11 besides three atoms."""
     average = optdp.Problem(optdp.LDP(2.0), optdp.Interval(0, 1), optdp.Average("abs"))

@@ -174,6 +174,7 @@ def named(mechanisms: Own, problem: Problem) -> dict[str, Mechanism]:
             name = type(mechanism).__name__
             given[name if name not in taken | given.keys() else f"{name} ({len(given) + 1})"] = mechanism
     for name, mechanism in given.items():
+        require.label("name of a mechanism", name)
         if name in taken:
             raise ValueError(
                 f"mechanisms: {name!r} is the name of another row or column, which is not allowed: choose another"

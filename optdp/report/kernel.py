@@ -15,7 +15,7 @@ from optdp.mechanisms.kernel import KernelMechanism
 from optdp.problem import DomainLike, Interval, LossLike, Problem, WorstCase, as_interval
 from optdp.report.compare import Own, named
 from optdp.report.gap import Levels, several, table
-from optdp.report.plots import COLOURS, OUTSIDE, new_axes, plot_losses, pyplot, titled
+from optdp.report.plots import COLOURS, OUTSIDE, new_axes, plain, plot_losses, pyplot, titled
 from optdp.report.report import Report
 from optdp.solution import Solution
 
@@ -168,7 +168,7 @@ def plot_errors(solution: Solution, ax: Axes | None = None) -> Axes:
     if isinstance(problem.objective, WorstCase):
         ax.axhline(solution.lower_bound, color="black", lw=0.8, ls=":", label="lower bound of the maximum (proven)")
         ax.legend(frameon=False, **OUTSIDE)
-    ax.set(ylabel="variance" if problem.unbiased else f"expected loss ({problem.loss})", ylim=(0, 1.05 * top))
+    ax.set(ylabel="variance" if problem.unbiased else plain(f"expected loss ({problem.loss})"), ylim=(0, 1.05 * top))
     return titled(ax, problem.statement())
 
 

@@ -51,8 +51,11 @@ def new_axes(ax: Axes | None = None, *, size: tuple[float, float] = (6.4, 4.0)) 
 
 
 def plain(text: object) -> str:
-    """A name as it is written: matplotlib sets what stands between two dollar signs as mathematics, and fails if it is none."""
-    return str(text).replace("$", r"\$")
+    """A name as it is written: matplotlib sets what stands between two dollar signs as mathematics, and fails if it is none.
+    Of names that begin with an underscore its legends say nothing: they get a space before it.
+    """
+    written = str(text).replace("$", r"\$")
+    return f" {written}" if written.startswith("_") else written
 
 
 def titled(ax: Axes, title: str) -> Axes:
@@ -123,7 +126,7 @@ def curves(
     ax, order = new_axes(ax, size=(7.2, 4.4)), np.argsort(x, kind="stable")  # a grid in any order is one curve
     for k, (label, y) in enumerate(drawn.items()):
         shape = "os^D"[k // len(COLOURS) % 4] if marker else ""
-        ax.plot(np.array(x)[order], np.array(y, dtype=float)[order], marker=shape, ms=4, label=label, **line(k))
+        ax.plot(np.array(x)[order], np.array(y, dtype=float)[order], marker=shape, ms=4, label=plain(label), **line(k))
     if "x" in logs:
         log_ticks(ax, x)
     if "y" in logs:
@@ -136,7 +139,7 @@ def curves(
         ax.set_yscale("log")
         ax.yaxis.set_major_formatter("{x:g}")
         ax.yaxis.set_minor_formatter(Plain(minor_thresholds=(2.0, 1.0)))
-    ax.set(**labels)
+    ax.set(**{name: plain(value) if isinstance(value, str) else value for name, value in labels.items()})
     if legend is not None:
         ax.legend(frameon=False, **(OUTSIDE if legend == "outside" else {}))
     return ax
@@ -146,10 +149,12 @@ def bars(values: Mapping[str, float], xlabel: str, title: str, *, first: str = "
     """One labelled horizontal bar for each value, in their order from the top, that of `first` in its own colour."""
     told = textwrap.wrap(plain(title), 90)  # above the names too, which may be long
     ax = new_axes(size=(7.2, 0.9 + 0.32 * len(values) + 0.16 * len(told)))
-    drawn = ax.barh(list(values), list(values.values()), color=[COLOURS[0 if name == first else 6] for name in values])
+    drawn = ax.barh(
+        list(map(plain, values)), list(values.values()), color=[COLOURS[0 if name == first else 6] for name in values]
+    )
     ax.bar_label(drawn, [f"{value:.4g}" for value in values.values()], padding=3, fontsize=8)
     ax.invert_yaxis()
-    ax.set(xlabel=xlabel, xlim=(0, 1.15 * max(values.values()) or None))
+    ax.set(xlabel=plain(xlabel), xlim=(0, 1.15 * max(values.values()) or None))
     figure = figure_of(ax)
     figure.suptitle("\n".join(told), fontsize=9, x=0.01, ha="left")
     return figure
