@@ -139,6 +139,14 @@ def test_the_classical_gaussian_claims_what_its_profile_says():
     assert gaussian(0.5, (0, 2)).sigma == 2 * small.sigma
 
 
+def test_lattice_noise_far_from_zero_has_the_same_law() -> None:
+    """The lattice's points are floats there, rounded by many times what nine digits of a step allow."""
+    near, far = clamped_discrete_laplace(1.0, (0, 1)), clamped_discrete_laplace(1.0, (1e9, 1e9 + 1))
+    assert abs(far.worst_case_loss("abs") - near.worst_case_loss("abs")) < 1e-6  # it was 0.307 in place of 0.393
+    assert abs(far.probability(far.atoms(), 1e9 + 0.25).sum() - 1) < 1e-9
+    assert abs(far.mean(1e9 + 0.25) - 1e9 - near.mean(0.25)) < 1e-6
+
+
 @pytest.mark.parametrize(
     "make", [ClampedLaplace, ClampedStaircase, clamped_discrete_laplace, discrete_laplace, laplace]
 )

@@ -39,6 +39,15 @@ def test_solve_json_out_plot_and_verify(capsys, tmp_path):
     assert status == 2 and "FAIL bracket" in out and "NOT verified" in out
 
 
+@pytest.mark.parametrize("more", [[], ["--json"]])
+def test_a_solution_on_standard_output_stands_alone(capsys, more):
+    """`optdp solve ... --out - | optdp verify -`: what is told besides goes to standard error."""
+    status, out, err = run(capsys, "solve", "piecewise", "--eps", 1, "--out", "-", *more)
+    assert status == 0 and "optdp" in json.loads(out) and "0.37754" in err
+    status, out, err = run(capsys, "plan", "--eps", 1, "--flag", "a", "--out", "-")
+    assert status == 0 and json.loads(out)["parts"] and "Predicted errors" in err
+
+
 def test_verify_prints_nothing_that_the_file_merely_says(capsys, tmp_path):
     optdp.solve_piecewise(1, 3, "squared").save(tmp_path / "s.json")
     saved = json.loads((tmp_path / "s.json").read_text())

@@ -205,3 +205,17 @@ def test_a_mechanism_of_which_nothing_is_known_says_what_to_define():
 def test_one_class_for_one_name():
     with pytest.raises(TypeError, match="there is a mechanism PiecewiseMechanism"):
         type("PiecewiseMechanism", (Dense,), {})
+
+
+def test_a_finite_mechanism_of_ones_own_is_drawn_as_its_table():
+    inner = optdp.solve_kernel(1.0, [[0, 1], [1, 0]], domain=optdp.Alphabet(["a", "b"])).mechanism
+    mine, axes = Atomic(inner), Atomic(inner).plot()
+    shown = axes.images[0].get_array()
+    np.testing.assert_allclose(shown, inner.probability(inner.atoms(), np.array([["a"], ["b"]])))
+    assert [text.get_text() for text in axes.get_yticklabels()] == ["a", "b"] and mine.atoms().size == 2
+
+
+def test_a_class_in_place_of_a_mechanism_is_told_so():
+    """It can be called, but not with a problem, as a function of the user's that makes mechanisms is."""
+    with pytest.raises(TypeError, match="it must be a Mechanism"):
+        optdp.compare(1.0, mechanisms=Bare)

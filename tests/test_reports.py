@@ -6,6 +6,7 @@ import re
 import sys
 from dataclasses import replace
 from fractions import Fraction
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -414,6 +415,61 @@ def test_curves_differ_in_colour_line_or_marker():
     axes = plots.curves([1.0, 2.0], {str(k): [k, k] for k in range(24)})
     styles = {(line.get_color(), line.get_linestyle(), line.get_marker()) for line in axes.get_lines()}
     assert len(styles) == 24
+
+
+def _apart(axes):
+    """No two labels of an axis overlap, and the title is within the figure."""
+    axes.figure.canvas.draw()
+    for labels in (axes.get_xticklabels(), axes.get_yticklabels()):
+        boxes = [label.get_window_extent() for label in labels if label.get_text()]
+        assert boxes and not any(a.overlaps(b) for a, b in pairwise(boxes))
+    title = max((t.get_window_extent() for t in (axes.title, axes._left_title)), key=lambda box: box.width)
+    return title.x1 <= axes.figure.bbox.x1 and title.y0 >= axes.bbox.y1
+
+
+def test_names_of_symbols_have_room():
+    names = optdp.Alphabet([f"category number {k}" for k in range(12)])
+    named = optdp.solve_kernel(1.0, 1 - np.eye(12), domain=names).plot()
+    assert _apart(named) and len({label.get_text() for label in named.get_yticklabels()}) == 12
+    many = plots.new_axes()
+    plots.name_axis(many.xaxis, "output", range(40))
+    assert _apart(many) and many.get_xlabel() == "output (position)"
+    plots.pyplot().close("all")
+
+
+def test_places_on_a_line_have_axes_of_some_height():
+    places = optdp.Points([[0, 0], [1, 0], [2, 0]])
+    axes = optdp.solve_kernel(1.0, domain=optdp.Alphabet([1, 2, 3]), metric=places).plot()
+    assert _apart(axes) and axes.bbox.height > 100
+    plots.pyplot().close("all")
+
+
+def test_a_grid_in_any_order_is_one_curve_with_labels_that_have_room():
+    axes = plots.curves([3.0, 1.0, 1.01, *np.linspace(1.5, 5, 9)], {"a": range(12)}, logs="x", title="t")
+    assert _apart(axes) and np.all(np.diff(axes.lines[0].get_xdata()) >= 0)
+    plots.pyplot().close("all")
+
+
+def test_names_of_ones_own_are_drawn_as_they_are_written():
+    """Two dollar signs make no formula, an underscore hides nothing in a legend, and a name is one line of every table."""
+    names = ["$x^{$", "_mine"]
+    own = {name: optdp.solve_piecewise(1.0).mechanism for name in names}
+    figure = optdp.gap_report(optdp.solve_piecewise(1.0), mechanisms=own).plot()
+    figure.canvas.draw()
+    shown = [text.get_text() for text in figure.axes[0].get_legend().get_texts()]
+    assert [text.replace("\\$", "$").strip() for text in shown][1:] == names
+    plots.bars({"$x^{$": 1.0}, "$x^{$", "$x^{$").canvas.draw()
+    with pytest.raises(ValueError, match="must be one line"):
+        optdp.gap_report(optdp.solve_piecewise(1.0), mechanisms={"a\noptimum": own["_mine"]})
+    plots.pyplot().close("all")
+
+
+def test_what_is_hardly_ever_sent_is_not_drawn():
+    """The floor that the solver finds here has a share of 1e-11 besides three atoms."""
+    average = optdp.Problem(optdp.LDP(2.0), optdp.Interval(0, 1), optdp.Average("abs"))
+    axes = optdp.solve(average).plot()
+    assert len(axes.figure.axes) == 1 and "atoms" in axes.get_ylabel()  # no scale of densities
+    plots.pyplot().close("all")
 
 
 def test_what_a_notebook_shows_of_a_report_has_no_figure():

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, ProcessPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TextIO, TypeVar
 
 import optdp
 from optdp import files
@@ -218,6 +218,11 @@ def solve(args: argparse.Namespace, **given: object) -> Solution:
     return solution
 
 
+def beside(output: str | None) -> TextIO:
+    """Where a command says what it did: not where its output goes, which another program reads (`--out - | optdp verify -`)."""
+    return sys.stderr if output in ("-", "/dev/stdout") else sys.stdout
+
+
 def show_solution(solution: Solution, args: argparse.Namespace, more: Callable[[], None] | None = None) -> int:
     """Print, save and plot a solution with its verification; `more` writes further files. **Returns** the exit status: 1 if a
     check fails.
@@ -234,16 +239,17 @@ def show_solution(solution: Solution, args: argparse.Namespace, more: Callable[[
             save_figure(figure_of(solution.plot()), args.plot)
         if more is not None:
             more()
+    told = beside(args.out)
     if args.json:
         computed = {"statement": solution.problem.statement(), "gap": solution.gap, "status": solution.status.name}
-        print(json.dumps({**solution.to_dict(), **computed, "verified": verification.passed}, indent=2))
+        print(json.dumps({**solution.to_dict(), **computed, "verified": verification.passed}, indent=2), file=told)
     else:
-        print(solution)
+        print(solution, file=told)
         if solution.closed_form is not None:
-            print(f"  closed form: {solution.closed_form}")
-        print(verification)
+            print(f"  closed form: {solution.closed_form}", file=told)
+        print(verification, file=told)
     if args.model:
-        print(_text_of(solution.program), file=sys.stderr if args.json else sys.stdout)
+        print(_text_of(solution.program), file=sys.stderr if args.json else told)
     return 0 if verification else 1
 
 

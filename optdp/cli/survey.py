@@ -129,7 +129,7 @@ def _make_plan(args: argparse.Namespace) -> int:
             raise ValueError(f"--weight {text!r} is not allowed: {error}") from None
     plan = options.call(optdp.plan, args, schema=schema, weights=weights, progress=True)
     plan.save(args.out)
-    print(plan.summary())
+    print(plan.summary(), file=options.beside(args.out))
     return 0
 
 
@@ -239,14 +239,12 @@ def _answer(args: argparse.Namespace) -> int:
         files.write_text(args.html, _page(found, refused, title, args.input))
     if args.json:
         answers = {name: answer.to_dict() for name, answer in found.items()}
-        print(
-            json.dumps(
-                _finite(answers | {name: {"refused": why} for name, why in refused.items()}), indent=2, default=str
-            )
-        )
+        whole = _finite(answers | {name: {"refused": why} for name, why in refused.items()})
+        lines = [json.dumps(whole, indent=2, default=str)]
     else:
         lines = [f"{title(name)}: {answer}" for name, answer in found.items()]
-        print("\n".join(lines + [f"{title(name)}: no estimate: {why}" for name, why in refused.items()]))
+        lines += [f"{title(name)}: no estimate: {why}" for name, why in refused.items()]
+    print("\n".join(lines), file=options.beside(args.html))
     return 0
 
 

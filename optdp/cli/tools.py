@@ -76,7 +76,7 @@ def _all(args: argparse.Namespace) -> int:
     from optdp.report.gap import gap_page
 
     files.write_text(args.html, gap_page())
-    print(f"{args.html} written")
+    print(f"{args.html} written", file=options.beside(args.html))
     return 0
 
 

@@ -144,15 +144,15 @@ class DistanceLoss(Loss):
 
     def integral(self, distance: ArrayLike) -> np.ndarray:
         """The integral of L from 0 to distance >= 0, elementwise."""
-        raise NotImplementedError(f"{type(self).__name__} gives no integrals")
+        raise NotImplementedError(f"{type(self).__name__} gives no integrals: define the method integral(distance)")
 
     def integral_ball(self, distance: Number | arb) -> arb:
         """An enclosure of the integral from 0 to `distance` (a number or a ball), at the working precision."""
-        raise NotImplementedError(f"{type(self).__name__} has no enclosures")
+        raise NotImplementedError(f"{type(self).__name__} has no enclosures: define the method integral_ball(distance)")
 
     def crossing(self, level: arb) -> arb:
         """An enclosure of the largest d with L(d) <= level, for level >= L(0); infinity if there is none larger."""
-        raise NotImplementedError(f"{type(self).__name__} has no enclosures")
+        raise NotImplementedError(f"{type(self).__name__} has no inverse: define the method crossing(level)")
 
     def deficit_above(self, threshold: float, reach: Fraction) -> arb:
         """A ball whose upper end is not below int_0^reach (threshold - L)_+, at the working precision."""

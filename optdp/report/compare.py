@@ -160,7 +160,7 @@ def best_of_all(problem: Problem, rtol: float, time_limit: float) -> Solution | 
 
 def named(mechanisms: Own, problem: Problem) -> dict[str, Mechanism]:
     """A user's mechanisms by name (by default that of the class), each checked to be one for the problem's domain."""
-    if callable(mechanisms):
+    if callable(mechanisms) and not isinstance(mechanisms, type):  # a class is made from other arguments than a problem
         mechanisms = mechanisms(problem)
     if mechanisms is None:
         return {}
@@ -174,6 +174,7 @@ def named(mechanisms: Own, problem: Problem) -> dict[str, Mechanism]:
             name = type(mechanism).__name__
             given[name if name not in taken | given.keys() else f"{name} ({len(given) + 1})"] = mechanism
     for name, mechanism in given.items():
+        require.label("name of a mechanism", name)
         if name in taken:
             raise ValueError(
                 f"mechanisms: {name!r} is the name of another row or column, which is not allowed: choose another"

@@ -15,7 +15,7 @@ from optdp.mechanisms.kernel import KernelMechanism
 from optdp.problem import DomainLike, Interval, LossLike, Problem, WorstCase, as_interval
 from optdp.report.compare import Own, named
 from optdp.report.gap import Levels, several, table
-from optdp.report.plots import COLOURS, OUTSIDE, new_axes, plot_losses, pyplot, titled
+from optdp.report.plots import COLOURS, OUTSIDE, new_axes, plain, plot_losses, pyplot, titled
 from optdp.report.report import Report
 from optdp.solution import Solution
 
@@ -39,7 +39,8 @@ def plot_kernel(mechanism: KernelMechanism, ax: Axes | None = None, inputs: Arra
     _, starts, ends = mechanism.floor()
     edges = np.unique(np.concatenate([np.linspace(low, high, 401), starts, ends]))
     middle = (edges[1:] + edges[:-1]) / 2
-    density = np.ma.masked_less_equal(mechanism.density(middle[:, None], x), 0.0)
+    # What floors of the solver hold of a millionth or less would otherwise be as bright as all of the rest.
+    density = np.ma.masked_less_equal(mechanism.density(middle[:, None], x), 1e-6 / (high - low) if high > low else 0.0)
     if density.count():
         steps = np.concatenate([x[:1], (x[1:] + x[:-1]) / 2, x[-1:]])
         scale = LogNorm(density.min(), density.max())
@@ -53,7 +54,8 @@ def plot_kernel(mechanism: KernelMechanism, ax: Axes | None = None, inputs: Arra
             LineCollection(list(segments), linewidths=0.3 + 6 * (p[1:] + p[:-1]) / 2, color="black", capstyle="butt")
         )
     margin = 0.02 * (high - low) or 0.5
-    ax.set(xlabel="input x", ylabel="output y", xlim=(x[0], x[-1]), ylim=(low - margin, high + margin))
+    ylabel = "output y" + " (black lines: atoms, as thick as probable)" * bool(mechanism.atoms().size)
+    ax.set(xlabel="input x", ylabel=ylabel, xlim=(x[0], x[-1]), ylim=(low - margin, high + margin))
     return titled(ax, repr(mechanism))
 
 
@@ -166,7 +168,7 @@ def plot_errors(solution: Solution, ax: Axes | None = None) -> Axes:
     if isinstance(problem.objective, WorstCase):
         ax.axhline(solution.lower_bound, color="black", lw=0.8, ls=":", label="lower bound of the maximum (proven)")
         ax.legend(frameon=False, **OUTSIDE)
-    ax.set(ylabel="variance" if problem.unbiased else f"expected loss ({problem.loss})", ylim=(0, 1.05 * top))
+    ax.set(ylabel="variance" if problem.unbiased else plain(f"expected loss ({problem.loss})"), ylim=(0, 1.05 * top))
     return titled(ax, problem.statement())
 
 

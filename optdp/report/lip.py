@@ -17,7 +17,7 @@ from optdp.exact.enclosures import rounded_up
 from optdp.mechanisms.lip import LIPMechanism
 from optdp.problem.priors import Prior, PriorLike
 from optdp.report.gap import Levels, several
-from optdp.report.plots import curves, figure_of, new_axes, plain, titled
+from optdp.report.plots import curves, figure_of, name_axis, new_axes, table_size, titled
 from optdp.report.report import Column, Report
 from optdp.solution import Solution
 from optdp.statistics.simulation import Simulation, lip_simulate
@@ -238,7 +238,7 @@ def _prior(counts: Series) -> dict[str, Any]:
 
 def plot_kernel(mechanism: LIPMechanism, *, ax: Axes | None = None, inputs: ArrayLike | None = None) -> Axes:
     """posterior/prior (on a logarithmic scale) for each output and category, as a picture. Returns the axes."""
-    ax = new_axes(ax)
+    ax = new_axes(ax, size=table_size(len(mechanism.labels)))
     chosen = np.arange(len(mechanism.prior)) if inputs is None else np.atleast_1d(mechanism.prior.positions(inputs))
     ratio = (mechanism.posteriors / mechanism.prior.probabilities)[:, chosen]
     with np.errstate(divide="ignore"):
@@ -246,11 +246,7 @@ def plot_kernel(mechanism: LIPMechanism, *, ax: Axes | None = None, inputs: Arra
     most = float(np.abs(picture[np.isfinite(picture)]).max()) or 1.0
     image = ax.imshow(picture, cmap="RdBu_r", vmin=-most, vmax=most, aspect="auto", interpolation="nearest")
     ax.figure.colorbar(image, ax=ax, label="log(posterior / prior)")
-    few_x, few_y = len(chosen) <= 24, len(mechanism.labels) <= 24
-    if few_x:
-        ax.set_xticks(range(len(chosen)), [plain(mechanism.categories[i]) for i in chosen])
-    if few_y:
-        ax.set_yticks(range(len(mechanism.labels)), [plain(label) for label in mechanism.labels])
-    ax.set(xlabel="category" if few_x else "category (position)", ylabel="output" if few_y else "output (position)",
-           title=f"LIP eps = {rounded_up(mechanism.epsilon())}")  # fmt: skip
+    name_axis(ax.xaxis, "category", [mechanism.categories[i] for i in chosen])
+    name_axis(ax.yaxis, "output", mechanism.labels)
+    ax.set_title(f"LIP eps = {rounded_up(mechanism.epsilon())}")
     return ax

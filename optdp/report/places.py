@@ -46,7 +46,8 @@ def plot_map(mechanism: MetricMechanism, ax: Axes | None = None, inputs: ArrayLi
             )
         ax.plot(across[x], up[x], "x", color=colour, ms=7, mew=2, label=name, zorder=3)
     earth = getattr(mechanism.metric, "kind", "") == "haversine"
-    ax.set_aspect(1 / np.cos(np.radians(up.mean())) if earth else "equal")
+    # Places (nearly) on a line have axes as high as others.
+    ax.set_aspect(1 / np.cos(np.radians(up.mean())) if earth else "equal", adjustable="datalim")
     ax.set(xlabel="longitude" if earth else "first coordinate", ylabel="latitude" if earth else "second coordinate")
     ax.legend(frameon=False, title="input; areas:\nprobabilities\nof outputs", **OUTSIDE)
     return titled(ax, repr(mechanism))
@@ -83,7 +84,7 @@ def plot_plane(mechanism: PlaneMechanism, ax: Axes | None = None, inputs: ArrayL
         ax.scatter(across, up, s=area * row, color=colour, alpha=0.35, zorder=2, **discs)
         ax.plot(*x, "x", color=colour, ms=8, mew=2, label=f"({x[0]:.3g}, {x[1]:.3g})", zorder=3)
     ax.plot(*np.array([low, (high[0], low[1]), high, (low[0], high[1]), low]).T, color="#999999", lw=0.8)
-    ax.set_aspect("equal")
+    ax.set_aspect("equal", adjustable="datalim")
     ax.set(xlabel="first coordinate", ylabel="second coordinate")
     ax.legend(frameon=False, title="input; areas:\nprobabilities\n(grey: of all inputs)", **OUTSIDE)
     return titled(ax, repr(mechanism))

@@ -20,6 +20,7 @@ from optdp.statistics.estimate import Estimate
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.axis import Axis
     from matplotlib.figure import Figure
     from numpy.typing import ArrayLike
 
@@ -50,17 +51,40 @@ def new_axes(ax: Axes | None = None, *, size: tuple[float, float] = (6.4, 4.0)) 
 
 
 def plain(text: object) -> str:
-    """A name as it is written: matplotlib sets what stands between two dollar signs as mathematics, and fails if it is none."""
-    return str(text).replace("$", r"\$")
+    """A name as it is written: matplotlib sets what stands between two dollar signs as mathematics, and fails if it is none.
+    Of names that begin with an underscore its legends say nothing: they get a space before it.
+    """
+    written = str(text).replace("$", r"\$")
+    return f" {written}" if written.startswith("_") else written
 
 
 def titled(ax: Axes, title: str) -> Axes:
     """The axes under a title of any length, wrapped to their width, in place of the one they have."""
     ax.set_title("")
-    ax.set_title(
-        "\n".join(textwrap.wrap(plain(title), int(11.5 * figure_of(ax).get_figwidth()))), fontsize=9, loc="left"
-    )
+    beside = max((len(label.get_text()) for label in ax.get_yticklabels()), default=0)  # long names move the axes
+    width = 11.5 * figure_of(ax).get_figwidth() - 1.1 * max(beside - 8, 0)
+    ax.set_title("\n".join(textwrap.wrap(plain(title), int(width))), fontsize=9, loc="left")
     return ax
+
+
+#: Of more symbols an axis has the positions, of a longer name so many letters at either end.
+NAMES, LETTERS = 24, 8
+
+
+def name_axis(axis: Axis, what: str, names: Sequence[object]) -> None:
+    """Names at 0, 1, ... of an axis: upright where they have no room side by side; of very many the positions."""
+    if len(names) > NAMES:
+        axis.set_label_text(f"{what} (position)")
+        return
+    shown = [name if len(name) <= 2 * LETTERS else f"{name[:LETTERS]}…{name[-LETTERS:]}" for name in map(str, names)]
+    upright = axis is axis.axes.xaxis and max(map(len, shown)) * len(shown) > 48
+    axis.set_ticks(range(len(shown)), list(map(plain, shown)), rotation=90 if upright else 0)
+    axis.set_label_text(what)
+
+
+def table_size(rows: int) -> tuple[float, float]:
+    """The size of a new figure for a table, with room for the names of its rows."""
+    return 6.4, max(4.8, 3.0 + 0.18 * rows if rows <= NAMES else 0.0)
 
 
 def figure_of(ax: Axes) -> Figure:
@@ -77,9 +101,16 @@ def line(k: int) -> dict[str, Any]:
 
 
 def log_ticks(ax: Axes, x: Sequence[float]) -> None:
-    """A logarithmic epsilon axis with plain numbers at the values that were computed."""
+    """A logarithmic epsilon axis with plain numbers at the values that were computed, or at those for which there is room."""
     ax.set_xscale("log")
-    ax.set_xticks(list(x), [f"{value:g}" for value in x])
+    places, told, end = sorted(set(x)), list[str](), -np.inf
+    span = np.log(places[-1] / places[0]) or 1.0
+    for place in places:
+        text, at = f"{place:g}", np.log(place) / span
+        free = at - 0.011 * len(text) > end  # a digit is about a fiftieth of the axis
+        told.append(text if free else "")
+        end = at + 0.011 * len(text) if free else end
+    ax.set_xticks(places, told)
     ax.set_xticks([], minor=True)
 
 
@@ -92,10 +123,10 @@ def curves(
     **Arguments:** `ax`: axes to draw on (default: a new figure); `logs`: the logarithmic axes, "x", "y" or "xy"; `legend`:
     "outside" (to the right of the axes), "inside" or None; `labels`: for `ax.set`, such as `xlabel`.
     """
-    ax = new_axes(ax, size=(7.2, 4.4))
+    ax, order = new_axes(ax, size=(7.2, 4.4)), np.argsort(x, kind="stable")  # a grid in any order is one curve
     for k, (label, y) in enumerate(drawn.items()):
         shape = "os^D"[k // len(COLOURS) % 4] if marker else ""
-        ax.plot(x, y, marker=shape, ms=4, label=label, **line(k))
+        ax.plot(np.array(x)[order], np.array(y, dtype=float)[order], marker=shape, ms=4, label=plain(label), **line(k))
     if "x" in logs:
         log_ticks(ax, x)
     if "y" in logs:
@@ -108,7 +139,7 @@ def curves(
         ax.set_yscale("log")
         ax.yaxis.set_major_formatter("{x:g}")
         ax.yaxis.set_minor_formatter(Plain(minor_thresholds=(2.0, 1.0)))
-    ax.set(**labels)
+    ax.set(**{name: plain(value) if isinstance(value, str) else value for name, value in labels.items()})
     if legend is not None:
         ax.legend(frameon=False, **(OUTSIDE if legend == "outside" else {}))
     return ax
@@ -118,10 +149,12 @@ def bars(values: Mapping[str, float], xlabel: str, title: str, *, first: str = "
     """One labelled horizontal bar for each value, in their order from the top, that of `first` in its own colour."""
     told = textwrap.wrap(plain(title), 90)  # above the names too, which may be long
     ax = new_axes(size=(7.2, 0.9 + 0.32 * len(values) + 0.16 * len(told)))
-    drawn = ax.barh(list(values), list(values.values()), color=[COLOURS[0 if name == first else 6] for name in values])
+    drawn = ax.barh(
+        list(map(plain, values)), list(values.values()), color=[COLOURS[0 if name == first else 6] for name in values]
+    )
     ax.bar_label(drawn, [f"{value:.4g}" for value in values.values()], padding=3, fontsize=8)
     ax.invert_yaxis()
-    ax.set(xlabel=xlabel, xlim=(0, 1.15 * max(values.values()) or None))
+    ax.set(xlabel=plain(xlabel), xlim=(0, 1.15 * max(values.values()) or None))
     figure = figure_of(ax)
     figure.suptitle("\n".join(told), fontsize=9, x=0.01, ha="left")
     return figure
@@ -195,7 +228,8 @@ def plot_outline(mechanism: Mechanism, ax: Axes | None = None, inputs: ArrayLike
     """What `optdp.report.series.outline` has of a mechanism: lines and dots, or the table. Returns the axes."""
     from optdp.report.series import outline
 
-    ax, shown = new_axes(ax), outline(mechanism, inputs)
+    shown = outline(mechanism, inputs)
+    ax = new_axes(ax, size=table_size(len(shown.table)) if len(shown.table) > 1 else (6.4, 4.0))
     if shown.curves:
         labels = list(dict.fromkeys(curve.label for curve in shown.curves))
         named = set()
@@ -217,9 +251,10 @@ def plot_outline(mechanism: Mechanism, ax: Axes | None = None, inputs: ArrayLike
     else:
         image = ax.imshow(shown.table, aspect="auto", cmap="viridis")
         ax.figure.colorbar(image, ax=ax, label="P(y | x)")
-        ax.set_xticks(range(len(shown.outputs)), map(plain, shown.outputs))
-        ax.set_yticks(range(len(shown.inputs)), map(plain, shown.inputs))
     ax.set(xlabel=shown.across, ylabel=shown.up)
+    if len(shown.table) > 1:
+        name_axis(ax.xaxis, shown.across, shown.outputs)
+        name_axis(ax.yaxis, shown.up, shown.inputs)
     ax.set_title(_guarantee(mechanism, shown.note), fontsize=10)
     return ax
 

@@ -23,7 +23,7 @@ from optdp.mechanisms.product import ProductMechanism
 from optdp.mechanisms.radial import RadialMechanism
 from optdp.mechanisms.scaled import ScaledMechanism
 from optdp.mechanisms.signs import SignMechanism
-from optdp.problem.domains import Integers
+from optdp.problem.domains import Alphabet, Integers
 
 #: A curve is sampled at this many places, and may then leave its samples by this share of its height.
 SAMPLES, ERROR = 1201, 5e-3
@@ -86,6 +86,9 @@ def outline(mechanism: Mechanism, inputs: Any = None) -> Picture:
 
     **Arguments:** `inputs`: for which inputs, where there are a few.
     """
+    if isinstance(mechanism.domain, Alphabet) and (outputs := mechanism.atoms()).size:
+        inputs = mechanism.domain.check(list(mechanism.domain.symbols))
+        return _table(mechanism.probability(outputs, inputs[:, None]), mechanism.domain.symbols, outputs.tolist())
     if np.ndim(getattr(mechanism.domain, "lower", ())):
         raise TypeError(
             f"a mechanism on {mechanism.domain} is not allowed here: its inputs and outputs must be numbers"

@@ -561,11 +561,10 @@ class LatticeNoise(Mechanism):
         out = low + (rng.random(place.shape) < place - low) + self.noise.sample(place.shape, rng)
         return self.domain.lower + (np.clip(out, 0, self.steps) if self.clamped else out) * self.step
 
-    def probability(self, y: ArrayLike, x: ArrayLike) -> np.ndarray:
+    def _mass(self, index: np.ndarray, x: Any) -> np.ndarray:
+        """P(Y is the lattice point of this index | x)."""
         place = self._place(x)
-        node = (require.reals(y, "y") - self.domain.lower) / self.step
-        index, low = np.rint(node), np.floor(place)
-        on = np.abs(node - index) < 1e-9 * (1 + np.abs(node))
+        low = np.floor(place)
 
         def mass(start: np.ndarray) -> np.ndarray:
             plain = _tabled(self.noise.noise_probability, index - start)
@@ -575,7 +574,15 @@ class LatticeNoise(Mechanism):
             inner = np.where(index == self.steps, top, np.where(index == 0, bottom, plain))
             return np.where((index >= 0) & (index <= self.steps), inner, 0.0)
 
-        return np.where(on, (1 - place + low) * mass(low) + (place - low) * mass(low + 1), 0.0)
+        return (1 - place + low) * mass(low) + (place - low) * mass(low + 1)
+
+    def probability(self, y: ArrayLike, x: ArrayLike) -> np.ndarray:
+        outputs = require.reals(y, "y")
+        node = (outputs - self.domain.lower) / self.step
+        index = np.rint(node)
+        # Far from 0 a point of the lattice is rounded to a float that may be many times 1e-9 of a step away.
+        rounding = np.spacing(np.maximum(np.abs(outputs), abs(self.domain.lower))) / self.step
+        return np.where(np.abs(node - index) < 1e-9 * (1 + np.abs(node)) + rounding, self._mass(index, x), 0.0)
 
     def atoms(self) -> np.ndarray:
         """Lattice points in the domain (without clamping there are more, on both sides)."""
@@ -586,7 +593,11 @@ class LatticeNoise(Mechanism):
 
     def mean(self, x: ArrayLike) -> np.ndarray:
         inputs = self.domain.check(x)
-        return self.probability(self.atoms(), inputs[..., None]) @ self.atoms() if self.clamped else np.array(inputs)
+        return (
+            self._mass(np.arange(self.steps + 1), inputs[..., None]) @ self.atoms()
+            if self.clamped
+            else np.array(inputs)
+        )
 
     def expected_loss(self, x: ArrayLike, loss: LossLike = "abs") -> np.ndarray:
         law, inputs = self._loss(loss), self.domain.check(x)
@@ -594,8 +605,9 @@ class LatticeNoise(Mechanism):
             share = np.mod(self._place(inputs), 1.0)
             return self.step**2 * (self.noise.noise_loss(law) + share * (1 - share))
         spread = 0 if self.clamped else int(min(-float(self.noise.quantile(1e-19)), 2e6))
-        nodes = self.domain.lower + self.step * np.arange(-spread, self.steps + spread + 1)
-        return np.sum(self.probability(nodes, inputs[..., None]) * law.of(inputs[..., None], nodes), axis=-1)
+        index = np.arange(-spread, self.steps + spread + 1)
+        nodes = self.domain.lower + self.step * index
+        return np.sum(self._mass(index, inputs[..., None]) * law.of(inputs[..., None], nodes), axis=-1)
 
     def _loss(self, loss: Any) -> Any:
         return super()._loss(loss) if self.clamped else self.noise._loss(loss)
