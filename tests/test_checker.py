@@ -217,6 +217,7 @@ FORGERIES = [
     ("additive", {"problem.privacy.sensitivity": 1.5}), ("additive delta=0", {"problem.privacy.sensitivity": 0.3}),
     ("additive", {"problem.constraints": [{"type": "unbiased"}]}), ("additive", {"problem.objective": AT_THREE}),
     *(("additive", {f"certificate.multipliers.0.{entry}": 9, "lower_bound": 0.0}) for entry in ("shift", "rest", "values.0")),
+    ("additive", {"mechanism.atom": str(2**115), "value": 2.0}),
     ("lip sum", {"mechanism.aggregate.values": [0.0, 1.0, 2.0, 2.0]}), ("finite hamming", {"mechanism.outputs.1": "e" * 2000}),
     ("additive wide integers delta=0", {"mechanism.noise.eps": "1/" + "9" * 999}),
     ("kernel abs", {"problem.constraints": [{"type": "unbiased"}]}), ("kernel abs", {"certificate.densities.0.3": 0.0}),
