@@ -15,6 +15,7 @@ from optdp.design.additive.releases import budgets, solve_releases
 from optdp.mechanisms.accounting import composed_delta, gaussian_budget
 from optdp.mechanisms.additive import SLOWEST, AdditiveMechanism
 from optdp.mechanisms.baselines.calibrated import GaussianNoise
+from optdp.mechanisms.gaussian import LatticeGaussian
 from optdp.mechanisms.rounded import RoundedNoise
 from optdp.mechanisms.staircase import LatticeStaircase
 
@@ -84,6 +85,17 @@ def test_composition_at_a_faint_eps_takes_no_finer_grid(eps):
     assert spent == pytest.approx(float(optdp.GDP(0.4).delta_at(eps)), rel=1e-2)
     with pytest.raises(ValueError, match="step"):
         composed_delta(GaussianNoise(0.2), 1e-9, 4, step=1e-9)
+
+
+def test_steps_and_an_eps_that_no_grid_has():
+    """Steps divided by 0, or told of an eps that nobody gave; the power of an eps of 1e308 is beyond all numbers."""
+    for step in (0.0, -1.0, math.inf, math.nan):
+        with pytest.raises(ValueError, match=r"^step = \S+ is not allowed: step must be a number in \(0, inf\)"):
+            composed_delta(GaussianNoise(0.2), 1.0, 4, step=step)
+    with pytest.raises(TypeError, match=r"^step = 'fine' is not allowed"):
+        composed_delta(GaussianNoise(0.2), 1.0, 4, step="fine")
+    exact = LatticeGaussian(Line(), 1.0, 0.2)
+    assert composed_delta(GaussianNoise(0.2), 1e308, 4) < 2e-12 and composed_delta(exact, 1e308, 4) == 5e-324
 
 
 def test_releases_at_a_faint_eps():

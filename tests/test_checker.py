@@ -24,8 +24,13 @@ from optdp.certificates.additive import AdditiveCertificate, Multiplier
 from optdp.certificates.base import Refusal
 from optdp.certificates.kernel import KernelCertificate
 from optdp.certificates.period import Period, PeriodCertificate
+from optdp.certificates.spike import SpikeCertificate
+from optdp.certificates.staircase import IntegerStaircaseCertificate, StaircaseCertificate
+from optdp.certificates.tails import TailsCertificate
 from optdp.exact import work
 from optdp.exact.fields import FieldError
+from optdp.mechanisms.additive import AdditiveMechanism
+from optdp.mechanisms.rounded import RoundedNoise
 from optdp.mechanisms.staircase import LatticeStaircase
 from tests.solutions import MAKE, solution
 
@@ -211,6 +216,8 @@ FORGERIES = [
     ("additive", {"problem.privacy.delta": 0.0}), ("additive", {"problem.privacy.sensitivity": 0.5}),
     ("additive", {"problem.privacy.sensitivity": 1.5}), ("additive delta=0", {"problem.privacy.sensitivity": 0.3}),
     ("additive", {"problem.constraints": [{"type": "unbiased"}]}), ("additive", {"problem.objective": AT_THREE}),
+    *(("additive", {f"certificate.multipliers.0.{entry}": 9, "lower_bound": 0.0}) for entry in ("shift", "rest", "values.0")),
+    ("additive", {"mechanism.atom": str(2**115), "value": 2.0}),
     ("lip sum", {"mechanism.aggregate.values": [0.0, 1.0, 2.0, 2.0]}), ("finite hamming", {"mechanism.outputs.1": "e" * 2000}),
     ("additive wide integers delta=0", {"mechanism.noise.eps": "1/" + "9" * 999}),
     ("kernel abs", {"problem.constraints": [{"type": "unbiased"}]}), ("kernel abs", {"certificate.densities.0.3": 0.0}),
@@ -372,6 +379,27 @@ def test_it_agrees_on_forgeries_one_by_one():
     assert counts[0] > 3 and counts[1] > 10 and counts[2] > 1
 
 
+@pytest.mark.parametrize("name", ["finite hamming", "finite ordered", "finite ordered prior"])
+def test_one_row_or_one_column_of_a_table_is_enough_to_refuse_it(name):
+    """Each row must sum to 1 and each column keep the ratio: those next to a wrong one do not make up for it."""
+    table = [[int(w) for w in row] for row in form(name)["mechanism"]["weights"]]
+    most, counts = math.exp(form(name)["problem"]["privacy"]["eps"]) * (1 + 1e-12), [0, 0]
+    for i, j in product(range(len(table)), repeat=2):
+        for k, taken in ((k, taken) for k in range(len(table[0])) if k != j for taken in (0, 2**40)):
+            data, rows = form(name), [list(row) for row in table]
+            rows[i][j], rows[i][k] = rows[i][j] + 2**40, rows[i][k] - taken
+            data["mechanism"]["weights"] = rows
+            kept = [max(column) <= min(column) * most for column in zip(*rows, strict=True)]
+            alone = data | {"value": 2 * data["value"], "lower_bound": 0.0}
+            if taken and sum(kept) == len(kept) - 1 and rows[i][k] >= 0:
+                counts[1] += 1
+                assert checked(alone) == (1, "no: not true or not proven: the likelihood ratios")
+            elif not taken:
+                counts[0] += 1
+                assert checked(alone) == (1, "no: not true or not proven: rows that sum to 1")
+    assert min(counts) > 1
+
+
 @pytest.mark.parametrize("limits", [None, (-1.5, 2.5)])
 @pytest.mark.parametrize("slope", [0.3, 1.25, 1.35])
 def test_it_finds_the_same_bound_for_rays(slope, limits):
@@ -438,6 +466,46 @@ def test_it_finds_the_same_bound_of_one_period(eps, delta, loss, domain, cap):
         checker.period_bound(
             p, checker.read(replace(proof, threshold=proof.threshold * (1 + 1e-6)).to_dict(), "certificate"), line
         )
+
+
+@pytest.mark.parametrize("q", [1, 2])
+@pytest.mark.parametrize(
+    ("proof", "eps", "delta", "width"),
+    [("tails", 0.0, 0.01, 1.0), ("tails", 0.0, 0.3, 0.5), ("spike", 14.0, 0.5, 0.3), ("spike whole", 12.0, 1e-6, 20.0),
+     ("spike whole", 12.0, 0.1, 600.0), ("staircase", 0.7, 0.0, 0.3), ("staircase", 8.0, 0.0, 1.0),
+     ("staircase whole", 0.7, 0.0, 7.0), ("staircase whole", 8.0, 0.0, 600.0)],
+)  # fmt: skip
+def test_it_finds_the_same_bound_in_closed_form(proof, eps, delta, width, q):
+    """For both losses, on the line and on integers: all of it, and no more."""
+    kind, whole = proof.split()[0], "whole" in proof
+    problem = optdp.Problem(
+        optdp.ApproxDP(eps, delta, width), optdp.Integers() if whole else optdp.Line(), optdp.Power(q), optdp.Additive()
+    )
+    certificate = {
+        "tails": TailsCertificate,
+        "spike": lambda: SpikeCertificate.best(problem),
+        "staircase": lambda: (IntegerStaircaseCertificate if whole else StaircaseCertificate).best(problem),
+    }[kind]()
+    uniform = AdditiveMechanism(optdp.Line(), 1.0, 1, (1,) * 51, 0, (), 0, 0.0)  # (0, 1/101)-private
+    wide = LatticeStaircase.private(eps, width) if eps else uniform
+    p = checker.read(problem.to_dict(), "problem")
+    p.q, p.limits = q, {}
+    m = checker.read((RoundedNoise(optdp.Integers(), wide) if whole else wide).to_dict(), "mechanism")
+
+    def bound(certificate):
+        checker.LEFT[:] = checker.LIMIT, 1
+        return checker.check_additive(p, m, checker.read(certificate.to_dict(), "certificate"))[1]
+
+    assert float(bound(certificate)) == pytest.approx(certificate.bound(problem).value, rel=1e-15) != 0
+    if kind == "tails":  # is for eps = 0
+        p.privacy = checker.read(optdp.ApproxDP(1e-3, delta, width).to_dict(), "privacy")
+        with pytest.raises(checker.Answer):
+            bound(certificate)
+    for name in ("width", "threshold"):
+        if hasattr(certificate, name):
+            more = replace(certificate, **{name: getattr(certificate, name) * (1 + 1e-13)})
+            with pytest.raises(checker.Answer):
+                bound(more)
 
 
 @settings(max_examples=40, deadline=None)

@@ -84,14 +84,16 @@ def composed_delta(noise: Any, eps: float, releases: int, *, step: float | None 
     **Arguments:** `noise`: an `AdditiveMechanism`, or anything with `delta(eps)`; `step`: of the grid of privacy losses, which a
     `LatticeGaussian`, rounded or not, needs none of: its delta is that of Gaussians, rounded up.
 
-    **Raises** ValueError where the grid would have too many points.
+    **Raises** ValueError where the grid would have too many points, or `step` is not above 0.
 
     >>> from optdp.mechanisms.baselines.noise import Gaussian
     >>> bool(abs(composed_delta(Gaussian(1.0, 1e-6), 1.0, 1) - 1e-6) < 1e-8)
     True
     """
-    eps = require.real("eps", eps, low=0.0)
+    eps = min(require.real("eps", eps, low=0.0), 1e25)  # delta does not grow with eps; its power has an end
     releases = require.integer("releases", releases, low=1, high=10**6)
+    if step is not None:
+        step = require.real("step", step, low=0.0, open_low=True)
     if isinstance(noise, RoundedGaussian):
         noise = noise.noise
     if isinstance(noise, LatticeGaussian):
