@@ -773,3 +773,18 @@ def test_what_is_known_is_not_computed_again_once_time_is_up(monkeypatch):
     )
     solution = optdp.solve_kernel(2, "abs", rtol=0.01)
     assert len(kept) == 1 and solution.status is optdp.Status.TIME_LIMIT
+
+
+@pytest.mark.parametrize("q", [1.5, 2.5, 3.5])
+def test_losses_of_a_floor_are_integrals_of_powers_in_narrow_windows_too(q):
+    """A window of a cell's width around the kink of |u|^2.5 at 0: its integral was off by half a percent."""
+    eps, growth = 20.0, math.expm1(20.0)
+    cost = Cost.of_problem(optdp.Problem(optdp.LDP(eps), (0.0, 1.0), optdp.Power(q), optdp.AllMechanisms()))
+    floor = Floor(np.linspace(0, 1, 65), *np.full((2, 64), 1 / (1 + growth / 100)), np.zeros(65))
+    x = np.linspace(0.1, 0.5, 40)
+    a, b = x - 0.005, x + 0.005
+    near = 2 * 0.005 ** (q + 1) / (q + 1) - 0.01 * 0.005**q  # what a window saves, by its threshold
+    whole = (x ** (q + 1) + (1 - x) ** (q + 1)) / (q + 1)
+    threshold = 0.005**q * (1 - floor.total)
+    expected = threshold + floor.total * whole + growth * floor.total * near
+    np.testing.assert_allclose(floor.values(x, a, b, cost, growth), expected, rtol=1e-4)

@@ -77,15 +77,12 @@ class Cost:
         knots = tuple(bends)
         # Huber's loss bends smoothly where its formula changes: integrals do not.
         cuts = knots if pieces is None or len(pieces.knots) > KNOTS else tuple(map(float, pieces.knots))
-        if (
-            pieces is not None
-            and (law.exponent or 0) < 2
-            and pieces != law.branches(problem.domain.exact_width, False, eps)
-        ):
+        if pieces is not None and pieces != law.branches(problem.domain.exact_width, False, eps):
             # Fitted pieces are short where the function is steep, and have bends of their own next to 0.
             if not law.convex:
                 knots = tuple(sorted({0.0, *(k for k in knots if abs(k) > STEEP)}))
-            cuts = tuple(sorted({0.0, *knots, *(float(k) for k in pieces.knots if abs(k) < 1)}))
+            smooth = (law.exponent or 0.0) >= 2  # but at 0
+            cuts = tuple(sorted({0.0, *knots, *(float(k) for k in pieces.knots if not smooth and abs(k) < 1)}))
         a, b = law.slopes
         rises = tuple(k for k, rise in bends.items() if k in knots and 0 < k < 1 and rise > 1e-3 * unit)
         flat = pieces is not None and pieces.flat
