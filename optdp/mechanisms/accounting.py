@@ -63,9 +63,7 @@ def profile(noise: Any, eps: np.ndarray) -> np.ndarray:
         pair = noise.pair(k)
         p, q = (np.array([x / pair.total for x in part]) for part in (pair.p, pair.q))
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-            ratio = np.where(
-                p > 0, np.log(p / q), -np.inf
-            )  # of a quotient, which loses less than a difference of logarithms
+            ratio = np.where(p > 0, np.log(p / q), -np.inf)  # a difference of logarithms would lose more
         order = np.argsort(ratio)
         first, at = np.unique(np.searchsorted(ratio[order], eps, side="right"), return_inverse=True)
         # Sums of integers: those of a million floats, rounded the same way each time, are off by far more than is added below.
