@@ -227,4 +227,6 @@ def _needed(
     rounding = 2.0**-46 * float(size.sum()) + 2.0**-50 * float(size @ k)
     needed = np.maximum(over[:-1], over[1:]) + slack[a:b] + bend + (rounding + noise)
     rises = fitted[:-1] - values[0] - rounding  # and more up to the cell's end
-    return float(needed.max()), float(np.max(np.where(rises > 0, needed / np.maximum(rises, 1e-300), np.inf)))
+    with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
+        part = np.where(rises > 0, needed / rises, np.inf)
+    return float(needed.max()), float(part.max())
