@@ -79,6 +79,20 @@ def test_the_broken_line_lies_below_a_convex_loss_that_is_known_by_its_values(la
         assert (np.interp(x * n, np.arange(4 * n + 1), costs.astype(float)) <= law(x) + 1e-12).all()
 
 
+@pytest.mark.parametrize(("rounding", "n", "corner"), [("bins", 10, 0.3), ("nodes", 3000, 1.0)])
+def test_costs_just_beyond_a_corner_are_not_above_the_loss(rounding, n, corner):
+    """There a rounding of the place is a large share of the loss: costs were above it, or the loss was said not to be convex."""
+    loss, last = optdp.CustomLoss(lambda d: np.maximum(d - corner, 0)), int(n * corner) + 30
+    costs = lattice_costs(loss, 1.0, n, last, False, rounding)[: int(n * corner) + 2]
+    assert all(Fraction(int(c), 2**SCALE) <= max(Fraction(a, n) - Fraction(corner), 0) for a, c in enumerate(costs))
+
+
+def test_many_equal_terms_of_a_sampled_loss_are_summed_to_a_rounding():
+    noise = AdditiveMechanism(optdp.Integers(), 1.0, 1, (3,) * 3000)
+    low, high = map(Fraction, noise.enclose_loss(optdp.CustomLoss(lambda d: 0 * d + 0.7)))
+    assert low <= Fraction(0.7) <= high <= low * (1 + Fraction(1, 2**48))
+
+
 @pytest.mark.parametrize("loss", LOSSES, ids=str)
 @pytest.mark.parametrize("decay", [0, 2**61])
 def test_values_agree_with_quadrature(loss, decay):

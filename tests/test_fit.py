@@ -154,3 +154,7 @@ def test_kernels_for_other_losses_are_bracketed(loss):
     x = np.linspace(0, 1, 101)
     if loss.form == "distance":
         assert solution.mechanism.expected_loss(x, loss).max() <= solution.value * (1 + 1e-9)
+
+
+def test_pieces_of_large_losses_give_no_warning():
+    assert optdp.CustomLoss(lambda d: 1e200 * d, 1.0).branches(Fraction(1), True) is not None

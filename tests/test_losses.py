@@ -292,7 +292,8 @@ def test_the_bracket_of_a_constant_holds_it(level):
 @pytest.mark.parametrize(
     ("function", "said"),
     [(lambda d: -d, ">= 0"), (lambda d: 1 - d, "nondecreasing"), (lambda d: 1 / d, "finite"), (lambda d: d + 0j, "real"),
-     (lambda d: np.sqrt(d), "convex")],
+     (lambda d: np.sqrt(d), "convex"),
+     (lambda d: 1 - 1e-9 * d, "nondecreasing"), (lambda d: d - 0.01 * d * d, "convex")],  # not seen between neighbours
 )  # fmt: skip
 def test_a_users_function_is_checked(function, said):
     with np.errstate(all="ignore"), pytest.raises((ValueError, TypeError), match=said):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import math
+from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +18,7 @@ import optdp
 from optdp.audit.claim import Verdict
 from optdp.audit.tlap import discoveries as tlap
 from optdp.cli import main
-from optdp.mechanisms import baselines
+from optdp.mechanisms import accounting, baselines
 from optdp.mechanisms.accounting import composed_delta, gaussian_budget
 from optdp.mechanisms.additive import AdditiveMechanism
 from optdp.mechanisms.baselines.calibrated import CalibratedLaplace, GaussianNoise, laplace
@@ -177,6 +178,15 @@ def test_composition_of_a_million_releases_is_not_below_the_exact_delta():
     noise = Rare(1.0, 1e-6, 5e-17)
     assert 4.9999999998e-11 <= composed_delta(noise, 0.012, 10**6) <= 1e-9
     assert 1.9769187284028375e-4 <= composed_delta(noise, 0.0005005, 10**6) <= 1.9770e-4  # by binomials, to 60 digits
+
+
+def test_the_profile_of_many_cells_is_right_to_a_rounding():
+    """Floats of nearly equal masses, added one by one, were off by more than composed deltas allow for each release."""
+    weights = tuple(int(w) for w in np.exp(-np.arange(40_000) / 1600) * 1e15)
+    noise = AdditiveMechanism(optdp.Integers(), 1.0, 1, weights)
+    for eps in (0.0, 2e-4):
+        exact = float(noise.exact_delta(Fraction(math.exp(eps))))
+        assert abs(float(accounting.profile(noise, np.array([eps]))[0]) - exact) <= accounting.UNIT
 
 
 def test_composition_up_to_the_largest_epsilon_and_of_noise_that_tells_all():

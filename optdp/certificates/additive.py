@@ -378,14 +378,18 @@ def _curved(row: Sequence[Fraction], low: Fraction, high: Fraction) -> Fraction:
 
 def _sampled_costs(loss: DistanceLoss, sensitivity: float, n: int, last: int, sagging: bool) -> np.ndarray:
     """The same from values of a convex function at `PARTS` points per cell: sags by secants of neighbouring parts."""
-    if not sagging:
-        costs = loss(np.arange(last + 1) * (sensitivity / n))
+    if not sagging:  # at or below the lattice, which floats may miss
+        costs = loss(np.array([enclosures.round_down(Fraction(sensitivity) * a / n) for a in range(last + 1)]))
     else:
         grid = np.arange((last + 2) * PARTS + 1) * (sensitivity / (n * PARTS))
         values = loss(grid)
         bend = np.diff(values)
+        # Roundings of values, and of the places where they are taken, times the slope: in each cell as far as its sags ask.
+        far = np.arange(2, last + 3) * PARTS
+        with np.errstate(invalid="ignore", over="ignore"):
+            noise = 64 * np.finfo(float).eps * (np.abs(values[far]) + far * np.maximum(bend[far - 1], 0.0))
         known = np.isfinite(values).all()
-        if not known or min(bend.min(), np.diff(bend).min()) < -32 * np.finfo(float).eps * values[-1]:
+        if not known or min(bend.min(), np.diff(bend).min()) < -noise[-1] / 2:
             told = f"the loss {loss.name} is not finite, nondecreasing and convex"
             raise ValueError(f"{told} up to distance {grid[-1]:g}")
         bend = np.concatenate([[-bend[0]], bend, [bend[-1]]])
@@ -397,7 +401,7 @@ def _sampled_costs(loss: DistanceLoss, sensitivity: float, n: int, last: int, sa
         chord = ends[:-1, None] + (ends[1:] - ends[:-1])[:, None] * (np.arange(PARTS) / PARTS)
         depth = np.maximum((chord - cells).max(axis=1) + sag.reshape(-1, PARTS).max(axis=1), 0.0)
         costs = ends[: last + 1] - np.maximum(depth[: last + 1], np.concatenate([[0.0], depth[:last]]))
-        costs = costs - 64 * np.finfo(float).eps * np.abs(ends[: last + 1])
+        costs -= noise
     return _sunk(map(float, costs))
 
 

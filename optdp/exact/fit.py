@@ -76,13 +76,13 @@ def _unit_piece(q: float, ratio: Fraction) -> tuple[list[Fraction], Fraction] | 
     row[0] += 1 - sum(row)
     if not polynomial.nonnegative(polynomial.slope(row), Fraction(1), ratio):
         return None
-    worst, count, order = arb(0), 64, 12
+    worst, count, order = arb(0), 64, len(row)  # no term of the polynomial is left out
     for i in range(count):  # the difference as a Taylor polynomial around the middle of each part
         low, middle, half = 1 + b * i / count, 1 + b * (2 * i + 1) / (2 * count), b / (2 * count)
         m, h, own = enclosures.ball(middle), enclosures.ball(half), polynomial.moved(row, middle)
         total, term = arb(0), m**exponent
         for j in range(order):
-            total += abs((enclosures.ball(own[j]) if j < len(own) else arb(0)) - term) * h**j
+            total += abs(enclosures.ball(own[j]) - term) * h**j
             term = term * (exponent - j) / (j + 1) / m
         ends = [(enclosures.ball(e) / m) ** (exponent - order) for e in (middle - half, middle + half)]
         total += abs(term) * ends[0].max(ends[1]) * h**order
@@ -144,7 +144,7 @@ def sampled(
 
     enter(0, grid.size - 1)
     while heap and len(heap) + len(done) < PIECES:
-        _, a, b, row = heappop(heap)
+        _, a, b, _ = heappop(heap)
         if b == a + 1:
             done.append((a, b, None))
             continue
@@ -227,4 +227,6 @@ def _needed(
     rounding = 2.0**-46 * float(size.sum()) + 2.0**-50 * float(size @ k)
     needed = np.maximum(over[:-1], over[1:]) + slack[a:b] + bend + (rounding + noise)
     rises = fitted[:-1] - values[0] - rounding  # and more up to the cell's end
-    return float(needed.max()), float(np.max(np.where(rises > 0, needed / np.maximum(rises, 1e-300), np.inf)))
+    with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
+        part = np.where(rises > 0, needed / rises, np.inf)
+    return float(needed.max()), float(part.max())

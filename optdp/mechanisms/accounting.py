@@ -59,15 +59,17 @@ def profile(noise: Any, eps: np.ndarray) -> np.ndarray:
     if not isinstance(noise, AdditiveMechanism):
         return np.array([noise.delta(float(e)) for e in eps])
     worst = np.zeros(eps.size)
-    for k in range(1, noise.n + 1):
+    for k in noise.deciding(noise.n):
         pair = noise.pair(k)
-        p, q = (np.array([float(x / pair.total) for x in part]) for part in (pair.p, pair.q))
-        with np.errstate(divide="ignore", invalid="ignore"):
-            ratio = np.where(p > 0, np.log(p) - np.log(q), -np.inf)
+        p, q = (np.array([x / pair.total for x in part]) for part in (pair.p, pair.q))
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            ratio = np.where(p > 0, np.log(p / q), -np.inf)  # a difference of logarithms would lose more
         order = np.argsort(ratio)
-        above, below = (np.append(np.cumsum(part[order][::-1])[::-1], 0.0) for part in (p, q))
-        first = np.searchsorted(ratio[order], eps, side="right")
-        worst = np.maximum(worst, above[first] - np.exp(eps) * below[first])
+        first, at = np.unique(np.searchsorted(ratio[order], eps, side="right"), return_inverse=True)
+        # Sums of integers: those of a million floats, rounded the same way each time, are off by far more than is added below.
+        sums = (np.append(np.cumsum(np.array(part, dtype=object)[order][::-1])[::-1], 0) for part in (pair.p, pair.q))
+        above, below = ((part[first] / pair.total).astype(float)[at] for part in sums)
+        worst = np.maximum(worst, above - np.exp(eps) * below)
     return np.clip(worst, 0.0, 1.0)
 
 

@@ -592,8 +592,9 @@ class AdditiveMechanism(StairNoise):
 
     def _sampled_value(self, law: Any) -> tuple[float, float]:
         if self.discrete:
-            value = float((self._twice * self.masses) @ law(np.arange(len(self.weights)) * 1.0))
-            return value * (1 - 1e-12), value * (1 + 1e-12)
+            # The sum of the products is rounded once: a million terms, each rounded the same way, may be off by 1e-12 and more.
+            value = math.fsum(self._twice * self.masses * law(np.arange(len(self.weights)) * 1.0))
+            return value * (1 - 2.0**-50), value * (1 + 2.0**-50)
         ends, heights = self._law.pieces()
         low, high = law.integral_bracket(ends)
         below, above = (2 * float(heights @ part) for part in (low[1:] - high[:-1], high[1:] - low[:-1]))
