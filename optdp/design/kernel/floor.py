@@ -351,6 +351,16 @@ class Floor:
         a, fine = self.starts(x, cost, growth, LACK), LACK / 4 * width
         (p, q), high = cost.slopes, self.quantile(a + (1 - LACK) * width - fine)
         reach = np.maximum(np.maximum((self.quantile(a + fine) - x) / p, (high - x) / q), 0.0)
+        # Masses below a window do not tell windows of less than a billionth of all: those that hold too much are searched.
+        inside = self.cdf(x + q * reach, closed=False) - self.cdf(x + p * reach, closed=True)
+        wide = np.flatnonzero(inside > width + max(LACK * width, 4e-16 * self.total))
+        least, most = np.zeros(wide.size), reach[wide]
+        for _ in range(HALVINGS if wide.size else 0):
+            middle = (least + most) / 2
+            below, above = x[wide] + p * middle, x[wide] + q * middle
+            enough = self.cdf(above, closed=True) - self.cdf(below, closed=False) >= (1 - LACK) * width
+            least, most = np.where(enough, least, middle), np.where(enough, middle, most)
+        reach[wide] = most
         return x + p * reach, x + q * reach
 
     def lowest_mean(self, growth: float, *, highest: bool = False) -> float:
