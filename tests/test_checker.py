@@ -236,7 +236,15 @@ FORGERIES = [
     ("kernel prior", {"certificate.rays": [[0.0, 0.5]]}), ("kernel prior", {"certificate.rays": []}),
     ("kernel unbiased", {"mechanism.lows.0": -1.3}), ("kernel prior", {"certificate.weights.0": 0.3}),
     ("lip ldp histogram", {"problem.objective.prior.weights.1": 10**400, "mechanism.prior.weights.1": 10**400, "value": 1e-96}),
-    ("lip sum", {"mechanism.kernel.0.0": "1"}), ("lip sum", {"lower_bound": 0.1}), ("kernel prior", {"value": 0.3}),
+    ("lip sum", {"problem.constraints": [{"type": "unbiased"}]}), ("lip sum", {"mechanism.labels": [0, 1, 2, 3]}),
+    *(("lip sum", {f"{place}.0": 7}) for place in
+      ("problem.domain.symbols", "problem.privacy.prior.categories", "mechanism.prior.categories")),
+    ("lip sum", {"problem.privacy.prior.weights.0": 7}), ("lip sum", {"problem.privacy.prior.left_out": ["x"]}),
+    ("lip sum", {"certificate.method": "chord", "lower_bound": 0.0}), ("lip sum", {"mechanism.kernel.0.0": "1"}),
+    ("lip sum", {"certificate.method": "vertices", "certificate.knots": [], "lower_bound": 0.0}),
+    *(("lip sum", {"mechanism.kernel.0.0": str(17355682714328321621872961748561491332 + more), "problem.privacy.eps": 1.01,
+                   "value": 0.4, "lower_bound": 0.0}) for more in (-1, 0, 1)),
+    ("lip sum", {"lower_bound": 0.1}), ("kernel prior", {"value": 0.3}),
     ("finite hamming", {"lower_bound": 0.1, "value": 0.5}), ("kernel prior", {"certificate.points.1": 0.49}),
     ("kernel prior", {"problem.objective.prior": "uniform"}), ("lip ldp", {"problem.privacy.eps": 0.9}),
     ("lip sum", {"problem.privacy.prior.categories.0": False}), ("kernel prior", {"problem.objective.prior.categories.2": True}),
@@ -713,6 +721,15 @@ def test_coarse_enclosures_prove_no_more(name, bits, monkeypatch):
         less["problem"]["privacy"]["eps"] = float(eps) / more
         if verified(less) is False:
             assert checked(less)[0] == 1
+
+
+def test_errors_of_posteriors_are_rounded_up(monkeypatch):
+    """Where e^eps is rational nothing else is rounded, so that few bits are not refused for the privacy."""
+    own = optdp.solve_lip([0.5, 0.3, 0.2], optdp.log(3))
+    monkeypatch.setattr(checker, "BITS", 8)
+    for more in (1e-6, 1e-4):
+        assert checked(own.to_dict() | {"lower_bound": 0.0, "value": own.value / (1 + more)})[0] == 1
+    assert checked(own.to_dict() | {"value": own.value * 1.02})[0] == 0
 
 
 number = st.integers(-8, 8).map(lambda k: Fraction(k, 4))
