@@ -23,6 +23,7 @@ from optdp import checker
 from optdp.certificates.additive import AdditiveCertificate, Multiplier
 from optdp.certificates.base import Refusal
 from optdp.certificates.kernel import KernelCertificate
+from optdp.certificates.lip import LIPCertificate, _Proof
 from optdp.certificates.period import Period, PeriodCertificate
 from optdp.certificates.spike import SpikeCertificate
 from optdp.certificates.staircase import IntegerStaircaseCertificate, StaircaseCertificate
@@ -32,6 +33,7 @@ from optdp.exact.fields import FieldError
 from optdp.mechanisms.additive import AdditiveMechanism
 from optdp.mechanisms.rounded import RoundedNoise
 from optdp.mechanisms.staircase import LatticeStaircase
+from optdp.problem import Aggregate
 from tests.solutions import MAKE, solution
 
 #: Solutions of the kinds of problems that the checker knows, and those whose loss or guarantee it does not (docs/format.md).
@@ -775,6 +777,41 @@ def test_prices_of_posteriors_bound_every_vertex(data, weights, e):
     for some in ([], knots, [(Fraction(k, 64), 0) for k in range(-128, 129)]):
         assert most(rays, mean) <= checker.cone_knots(w, e, x, nu, some)
     assert checker.cone_knots(w, e, x, nu, some) <= max(most(rays, mean), 0) + Fraction(1, 4)
+
+
+@pytest.mark.parametrize(
+    ("weights", "e", "x", "nu", "knot"),
+    [((4, 4), 20, (-3, 3), (5.5, 10), -3), ((3, 3), 20, (3, -3), (5.5, 7), -3),
+     ((2, 3, 3), 20, (0, 2, -2), (-1.5, -5.5, 9.5), -1), ((2, 2), 5, (-1, 1), (-6.5, -0.5), 0),
+     ((1, 2, 2), 9, (0, 3, -3), (-2.5, 8.5, -4), 0), ((1, 1), 2, (-1, 1), (8, 8), 0)],
+)  # fmt: skip
+def test_what_one_choice_between_two_knots_misses_is_added(weights, e, x, nu, knot):
+    """Each part of it is needed here, in both checkers; at the last prices, which are high, no less than 0 is lost."""
+    proof = _Proof(
+        LIPCertificate("knots", nu, ((knot, 0),)), optdp.Prior(weights, range(len(x))), Aggregate("sum", x), e
+    )
+    w, prices = proof.prior.exact, list(map(Fraction, nu))
+    rays = [[v * s for v, s in zip(w, row, strict=True)] for row in product((1, e), repeat=len(w))]
+    most = max(0, *(checker.dot(x, r) ** 2 / sum(r) - checker.dot(prices, r) for r in rays))
+    assert most <= checker.cone_knots(w, e, x, prices, [(knot, 0)]) and most <= proof.cone_knots()
+
+
+@pytest.mark.parametrize(
+    ("weights", "e", "nu"),
+    [((3, 1, 1, 5, 10), 3, (-3, 3, 2.75, 0, 3)), ((10, 5, 5, 5, 1, 3), 3, (6, -5, -2, -1, 15, 15)),
+     ((1, 1, 2, 10, 5, 2), 5, (0.0625, 0.875, 0.625, 0, -0.5, -0.8125)), ((5, 2, 10, 1, 1), 10, (8, 11, -16, 12, 1))],
+)  # fmt: skip
+def test_sets_that_low_prices_make_worth_more_are_not_closed(weights, e, nu):
+    """Where two prices are below 0 together, what both add is more than what each adds by itself."""
+    proof = _Proof(
+        LIPCertificate("vertices", nu), optdp.Prior(weights, range(len(nu))), Aggregate("histogram"), Fraction(e)
+    )
+    rays = [[v * s for v, s in zip(proof.prior.exact, row, strict=True)] for row in product((1, e), repeat=len(nu))]
+    posteriors = [[v / sum(r) for v in r] for r in rays]
+    prices, hair = list(map(Fraction, nu)), Fraction(1, 2**100)
+    most = max(0, *(checker.dot(r, r) - checker.dot(prices, r) for r in posteriors))
+    assert most <= checker.cone_vertices(list(weights), Fraction(e), prices) < most + hair
+    assert most <= proof.cone_vertices() < most + hair
 
 
 def test_it_reads_inputs_that_are_exact_numbers():
