@@ -410,6 +410,52 @@ def test_one_row_or_one_column_of_a_table_is_enough_to_refuse_it(name):
     assert min(counts) > 1
 
 
+def kernels_that_keep_all_but_one():
+    """Solutions that claim far less than they could, each with one thing that does not hold."""
+    for name in ("kernel prior", "kernel unbiased", "kernel abs"):
+        for more in (1, -1):
+            data = form(name)
+            data["mechanism"]["cells"][0] += more
+            yield data
+        data = form(name)
+        lows, highs = data["mechanism"]["lows"], data["mechanism"]["highs"]
+        for k in [k for k, (low, high) in enumerate(zip(lows, highs, strict=True)) if low < high][:1]:
+            lows[k], highs[k] = highs[k], lows[k]
+            yield data
+    for name, by in (("kernel unbiased", 0.3), ("kernel unbiased", -0.3), ("kernel abs", 0.3), ("kernel abs", -0.3)):
+        data = form(name)  # means that do not reach an end, outputs beyond one
+        for row in (data["mechanism"]["lows"], data["mechanism"]["highs"]):
+            row[:] = [v + by for v in row]
+        yield data
+    for first, last in ((0.26, 0.75), (0.25, 0.74)):
+        data = form("kernel outputs")
+        data["problem"]["constraints"] = [{"type": "outputs", "low": first, "high": last}]
+        yield data
+    data = form("kernel unbiased")
+    data["mechanism"]["rule"] = "ends"
+    yield data
+    yield form("kernel squared") | {"certificate": form("kernel unbiased")["certificate"]}
+    twice, spread, proof = form("kernel prior"), form("kernel prior"), form("kernel abs")["certificate"]
+    for entry in ("points", "weights", "point_reaches"):
+        twice["certificate"][entry] *= 2
+    spread["certificate"].update({entry: proof[entry] for entry in ("mesh", "densities", "reaches")})
+    yield from (twice, spread)
+    for node in (
+        0,
+        -1,
+        len(proof["mesh"]) // 2,
+    ):  # one end of the favoured outputs moves downwards, the other one, both
+        data = form("kernel abs")
+        data["certificate"]["reaches"][0][node] += 0.3
+        yield data
+
+
+def test_each_condition_on_a_kernel_is_needed():
+    for data in kernels_that_keep_all_but_one():
+        data.update(lower_bound=0.0, value=10.0)
+        assert checked(data)[0] == 1, data["problem"]
+
+
 @pytest.mark.parametrize("limits", [None, (-1.5, 2.5)])
 @pytest.mark.parametrize("slope", [0.3, 1.25, 1.35])
 def test_it_finds_the_same_bound_for_rays(slope, limits):
