@@ -410,12 +410,11 @@ def test_one_row_or_one_column_of_a_table_is_enough_to_refuse_it(name):
     assert min(counts) > 1
 
 
-@pytest.mark.parametrize("sign", [1, -1])
-def test_the_largest_variance_is_that_over_all_inputs(sign):
+def test_the_largest_variance_is_that_over_all_inputs():
     """Outputs are stretched on one side, so that the variance at one end of the inputs is not the largest."""
     data = form("kernel unbiased") | {"lower_bound": 0.0}
     for row in (data["mechanism"]["lows"], data["mechanism"]["highs"]):
-        row[:] = [v + sign * (0.25 * max(sign * (v - 0.5), 0.0) - 0.1) for v in row]
+        row[:] = [v + 0.25 * max(v - 0.5, 0.0) - 0.1 for v in row]
     made = optdp.Solution.from_dict(data | {"value": 100.0})
     high = made.mechanism.enclose(made.problem.objective)[1]
     assert [checked(data | {"value": value})[0] for value in (high * (1 + 1e-9), high * (1 - 1e-4))] == [0, 1]

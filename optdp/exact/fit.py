@@ -144,7 +144,7 @@ def sampled(
 
     enter(0, grid.size - 1)
     while heap and len(heap) + len(done) < PIECES:
-        _, a, b, row = heappop(heap)
+        _, a, b, _ = heappop(heap)
         if b == a + 1:
             done.append((a, b, None))
             continue
