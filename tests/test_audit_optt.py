@@ -151,6 +151,13 @@ def test_theorem_four_as_printed_is_not_private_at_ratio_two():
     assert printed == 0.5
 
 
+def test_a_bound_is_not_called_the_least_value():
+    """That of 8 - eps^2 coth(eps/2)^2 is at eps = 2, five times the number that was printed as it."""
+    numbers = optdp.audit("OPTT-4x", progress=False).rows[0].finding.numbers
+    name, bound = next(iter(numbers.items()))
+    assert name.endswith("is at least") and 0 < bound < 8 - 4 / math.tanh(1) ** 2
+
+
 @given(ratios)
 def test_the_example_loses_below_its_threshold_in_exact_arithmetic(ratio):
     ours, theirs = claims.example_exactly(ratio)

@@ -23,6 +23,7 @@ from optdp import checker
 from optdp.certificates.additive import AdditiveCertificate, Multiplier
 from optdp.certificates.base import Refusal
 from optdp.certificates.kernel import KernelCertificate
+from optdp.certificates.lip import LIPCertificate, _Proof
 from optdp.certificates.period import Period, PeriodCertificate
 from optdp.certificates.spike import SpikeCertificate
 from optdp.certificates.staircase import IntegerStaircaseCertificate, StaircaseCertificate
@@ -32,6 +33,7 @@ from optdp.exact.fields import FieldError
 from optdp.mechanisms.additive import AdditiveMechanism
 from optdp.mechanisms.rounded import RoundedNoise
 from optdp.mechanisms.staircase import LatticeStaircase
+from optdp.problem import Aggregate
 from tests.solutions import MAKE, solution
 
 #: Solutions of the kinds of problems that the checker knows, and those whose loss or guarantee it does not (docs/format.md).
@@ -236,7 +238,15 @@ FORGERIES = [
     ("kernel prior", {"certificate.rays": [[0.0, 0.5]]}), ("kernel prior", {"certificate.rays": []}),
     ("kernel unbiased", {"mechanism.lows.0": -1.3}), ("kernel prior", {"certificate.weights.0": 0.3}),
     ("lip ldp histogram", {"problem.objective.prior.weights.1": 10**400, "mechanism.prior.weights.1": 10**400, "value": 1e-96}),
-    ("lip sum", {"mechanism.kernel.0.0": "1"}), ("lip sum", {"lower_bound": 0.1}), ("kernel prior", {"value": 0.3}),
+    ("lip sum", {"problem.constraints": [{"type": "unbiased"}]}), ("lip sum", {"mechanism.labels": [0, 1, 2, 3]}),
+    *(("lip sum", {f"{place}.0": 7}) for place in
+      ("problem.domain.symbols", "problem.privacy.prior.categories", "mechanism.prior.categories")),
+    ("lip sum", {"problem.privacy.prior.weights.0": 7}), ("lip sum", {"problem.privacy.prior.left_out": ["x"]}),
+    ("lip sum", {"certificate.method": "chord", "lower_bound": 0.0}), ("lip sum", {"mechanism.kernel.0.0": "1"}),
+    ("lip sum", {"certificate.method": "vertices", "certificate.knots": [], "lower_bound": 0.0}),
+    *(("lip sum", {"mechanism.kernel.0.0": str(17355682714328321621872961748561491332 + more), "problem.privacy.eps": 1.01,
+                   "value": 0.4, "lower_bound": 0.0}) for more in (-1, 0, 1)),
+    ("lip sum", {"lower_bound": 0.1}), ("kernel prior", {"value": 0.3}),
     ("finite hamming", {"lower_bound": 0.1, "value": 0.5}), ("kernel prior", {"certificate.points.1": 0.49}),
     ("kernel prior", {"problem.objective.prior": "uniform"}), ("lip ldp", {"problem.privacy.eps": 0.9}),
     ("lip sum", {"problem.privacy.prior.categories.0": False}), ("kernel prior", {"problem.objective.prior.categories.2": True}),
@@ -398,6 +408,65 @@ def test_one_row_or_one_column_of_a_table_is_enough_to_refuse_it(name):
                 counts[0] += 1
                 assert checked(alone) == (1, "no: not true or not proven: rows that sum to 1")
     assert min(counts) > 1
+
+
+def test_the_largest_variance_is_that_over_all_inputs():
+    """Outputs are stretched on one side, so that the variance at one end of the inputs is not the largest."""
+    data = form("kernel unbiased") | {"lower_bound": 0.0}
+    for row in (data["mechanism"]["lows"], data["mechanism"]["highs"]):
+        row[:] = [v + 0.25 * max(v - 0.5, 0.0) - 0.1 for v in row]
+    made = optdp.Solution.from_dict(data | {"value": 100.0})
+    high = made.mechanism.enclose(made.problem.objective)[1]
+    assert [checked(data | {"value": value})[0] for value in (high * (1 + 1e-9), high * (1 - 1e-4))] == [0, 1]
+
+
+def kernels_that_keep_all_but_one():
+    """Solutions that claim far less than they could, each with one thing that does not hold."""
+    for name in ("kernel prior", "kernel unbiased", "kernel abs"):
+        for more in (1, -1):
+            data = form(name)
+            data["mechanism"]["cells"][0] += more
+            yield data
+        data = form(name)
+        lows, highs = data["mechanism"]["lows"], data["mechanism"]["highs"]
+        for k in [k for k, (low, high) in enumerate(zip(lows, highs, strict=True)) if low < high][:1]:
+            lows[k], highs[k] = highs[k], lows[k]
+            yield data
+    for name, by in (("kernel unbiased", 0.3), ("kernel unbiased", -0.3), ("kernel abs", 0.3), ("kernel abs", -0.3)):
+        data = form(name)  # means that do not reach an end, outputs beyond one
+        for row in (data["mechanism"]["lows"], data["mechanism"]["highs"]):
+            row[:] = [v + by for v in row]
+        yield data
+    for first, last in ((0.26, 0.75), (0.25, 0.74)):
+        data = form("kernel outputs")
+        data["problem"]["constraints"] = [{"type": "outputs", "low": first, "high": last}]
+        yield data
+    data = form("kernel unbiased")
+    data["mechanism"]["rule"] = "ends"
+    yield data
+    data = form("kernel unbiased")
+    data["problem"]["constraints"].append({"type": "outputs", "low": 0.0, "high": 1.0})
+    yield data
+    yield form("kernel squared") | {"certificate": form("kernel unbiased")["certificate"]}
+    twice, spread, proof = form("kernel prior"), form("kernel prior"), form("kernel abs")["certificate"]
+    for entry in ("points", "weights", "point_reaches"):
+        twice["certificate"][entry] *= 2
+    spread["certificate"].update({entry: proof[entry] for entry in ("mesh", "densities", "reaches")})
+    yield from (twice, spread)
+    for node in (
+        0,
+        -1,
+        len(proof["mesh"]) // 2,
+    ):  # one end of the favoured outputs moves downwards, the other one, both
+        data = form("kernel abs")
+        data["certificate"]["reaches"][0][node] += 0.3
+        yield data
+
+
+def test_each_condition_on_a_kernel_is_needed():
+    for data in kernels_that_keep_all_but_one():
+        data.update(lower_bound=0.0, value=10.0)
+        assert checked(data)[0] == 1, data["problem"]
 
 
 @pytest.mark.parametrize("limits", [None, (-1.5, 2.5)])
@@ -715,6 +784,15 @@ def test_coarse_enclosures_prove_no_more(name, bits, monkeypatch):
             assert checked(less)[0] == 1
 
 
+def test_errors_of_posteriors_are_rounded_up(monkeypatch):
+    """Where e^eps is rational nothing else is rounded, so that few bits are not refused for the privacy."""
+    own = optdp.solve_lip([0.5, 0.3, 0.2], optdp.log(3))
+    monkeypatch.setattr(checker, "BITS", 8)
+    for more in (1e-6, 1e-4):
+        assert checked(own.to_dict() | {"lower_bound": 0.0, "value": own.value / (1 + more)})[0] == 1
+    assert checked(own.to_dict() | {"value": own.value * 1.02})[0] == 0
+
+
 number = st.integers(-8, 8).map(lambda k: Fraction(k, 4))
 
 
@@ -758,6 +836,41 @@ def test_prices_of_posteriors_bound_every_vertex(data, weights, e):
     for some in ([], knots, [(Fraction(k, 64), 0) for k in range(-128, 129)]):
         assert most(rays, mean) <= checker.cone_knots(w, e, x, nu, some)
     assert checker.cone_knots(w, e, x, nu, some) <= max(most(rays, mean), 0) + Fraction(1, 4)
+
+
+@pytest.mark.parametrize(
+    ("weights", "e", "x", "nu", "knot"),
+    [((4, 4), 20, (-3, 3), (5.5, 10), -3), ((3, 3), 20, (3, -3), (5.5, 7), -3),
+     ((2, 3, 3), 20, (0, 2, -2), (-1.5, -5.5, 9.5), -1), ((2, 2), 5, (-1, 1), (-6.5, -0.5), 0),
+     ((1, 2, 2), 9, (0, 3, -3), (-2.5, 8.5, -4), 0), ((1, 1), 2, (-1, 1), (8, 8), 0)],
+)  # fmt: skip
+def test_what_one_choice_between_two_knots_misses_is_added(weights, e, x, nu, knot):
+    """Each part of it is needed here, in both checkers; at the last prices, which are high, no less than 0 is lost."""
+    proof = _Proof(
+        LIPCertificate("knots", nu, ((knot, 0),)), optdp.Prior(weights, range(len(x))), Aggregate("sum", x), e
+    )
+    w, prices = proof.prior.exact, list(map(Fraction, nu))
+    rays = [[v * s for v, s in zip(w, row, strict=True)] for row in product((1, e), repeat=len(w))]
+    most = max(0, *(checker.dot(x, r) ** 2 / sum(r) - checker.dot(prices, r) for r in rays))
+    assert most <= checker.cone_knots(w, e, x, prices, [(knot, 0)]) and most <= proof.cone_knots()
+
+
+@pytest.mark.parametrize(
+    ("weights", "e", "nu"),
+    [((3, 1, 1, 5, 10), 3, (-3, 3, 2.75, 0, 3)), ((10, 5, 5, 5, 1, 3), 3, (6, -5, -2, -1, 15, 15)),
+     ((1, 1, 2, 10, 5, 2), 5, (0.0625, 0.875, 0.625, 0, -0.5, -0.8125)), ((5, 2, 10, 1, 1), 10, (8, 11, -16, 12, 1))],
+)  # fmt: skip
+def test_sets_that_low_prices_make_worth_more_are_not_closed(weights, e, nu):
+    """Where two prices are below 0 together, what both add is more than what each adds by itself."""
+    proof = _Proof(
+        LIPCertificate("vertices", nu), optdp.Prior(weights, range(len(nu))), Aggregate("histogram"), Fraction(e)
+    )
+    rays = [[v * s for v, s in zip(proof.prior.exact, row, strict=True)] for row in product((1, e), repeat=len(nu))]
+    posteriors = [[v / sum(r) for v in r] for r in rays]
+    prices, hair = list(map(Fraction, nu)), Fraction(1, 2**100)
+    most = max(0, *(checker.dot(r, r) - checker.dot(prices, r) for r in posteriors))
+    assert most <= checker.cone_vertices(list(weights), Fraction(e), prices) < most + hair
+    assert most <= proof.cone_vertices() < most + hair
 
 
 def test_it_reads_inputs_that_are_exact_numbers():

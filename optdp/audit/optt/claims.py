@@ -291,7 +291,7 @@ def duchi_before_laplace() -> Finding:
     cover = ranges.positive(gap, 1e-6, 2.0)
     # Near 0: u coth u <= 1 + u^2/3, so that eps^2 coth^2 <= 4 (1 + u^2/3)^2 < 8 for u = eps/2 <= 1/2.
     near = bool(4 * (1 + arb(1) / 12) ** 2 < 8)
-    numbers = {"least of 8 - eps^2 Var_Duchi(0), eps in [1e-6, 2]": cover.least, "pieces": cover.pieces}
+    numbers = {"8 - eps^2 Var_Duchi(0), eps in [1e-6, 2], is at least": cover.least, "pieces": cover.pieces}
     if not (cover.proven and near):
         return Finding.unsettled("8 - eps^2 coth^2(eps/2) > 0 could not be proven", numbers)
     return Finding(
