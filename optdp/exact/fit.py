@@ -144,11 +144,11 @@ def sampled(
 
     enter(0, grid.size - 1)
     while heap and len(heap) + len(done) < PIECES:
-        _, a, b, row = heappop(heap)
+        _, a, b, _ = heappop(heap)
         if b == a + 1:
             done.append((a, b, None))
             continue
-        middle = math.sqrt(grid[a] * grid[b]) if a else float(grid[b]) / NEAR
+        middle = math.sqrt(grid[a]) * math.sqrt(grid[b]) if a else float(grid[b]) / NEAR
         cut = min(max(int(np.searchsorted(grid, middle)), a + 1), b - 1)
         enter(a, cut)
         enter(cut, b)
@@ -170,10 +170,11 @@ def sampled(
         if last is not None:
             move = max(move, outer - last if below else last - inner)
         if below and share < 1:
-            # A share of what it rises above the least value will do too, so that little is lost next to 0.
+            # A share of what it rises above the least value will do too, so that little is lost next to 0. (More than all of it,
+            # where the neighbour begins below the least value, would leave a piece that falls.)
             part = Fraction(share) if last is None else max(Fraction(share), (outer - last) / (outer - bottom))
             part = Fraction(math.ceil(part * 2**60), 2**60)
-            if part * (inner - bottom) < move:
+            if part <= 1 and part * (inner - bottom) < move:
                 piece, move = [(1 - part) * c for c in piece], -part * bottom
         piece[0] += -move if below else move
         last = horner(piece, start if below else end)
@@ -227,4 +228,6 @@ def _needed(
     rounding = 2.0**-46 * float(size.sum()) + 2.0**-50 * float(size @ k)
     needed = np.maximum(over[:-1], over[1:]) + slack[a:b] + bend + (rounding + noise)
     rises = fitted[:-1] - values[0] - rounding  # and more up to the cell's end
-    return float(needed.max()), float(np.max(np.where(rises > 0, needed / np.maximum(rises, 1e-300), np.inf)))
+    with np.errstate(over="ignore"):
+        parts = np.where(rises > 0, needed / np.maximum(rises, 1e-300), np.inf)
+    return float(needed.max()), float(parts.max())
