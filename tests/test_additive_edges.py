@@ -94,6 +94,9 @@ def test_steps_and_an_eps_that_no_grid_has():
             composed_delta(GaussianNoise(0.2), 1.0, 4, step=step)
     with pytest.raises(TypeError, match=r"^step = 'fine' is not allowed"):
         composed_delta(GaussianNoise(0.2), 1.0, 4, step="fine")
+    with pytest.raises(ValueError, match="more than 4194304 points"):  # as many as no float says
+        composed_delta(GaussianNoise(0.2), 1.0, 4, step=1e-310)
+    assert 0 < composed_delta(GaussianNoise(0.2), 1.0, 4, step=1e308) < 1
     exact = LatticeGaussian(Line(), 1.0, 0.2)
     assert composed_delta(GaussianNoise(0.2), 1e308, 4) < 2e-12 and composed_delta(exact, 1e308, 4) == 5e-324
 

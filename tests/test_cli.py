@@ -48,6 +48,18 @@ def test_a_solution_on_standard_output_stands_alone(capsys, more):
     assert status == 0 and json.loads(out)["parts"] and "Predicted errors" in err
 
 
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        (["additive", "--eps", 1, "--delta", 0.3, "--rtol", 0.3, "--profile"], "delta"),
+        (["lip", "--eps", 1, "--prior", "0.5,0.5", "--kernel"], "mean absolute"),
+    ],
+)
+def test_what_commands_add_to_a_solution_goes_beside_it_too(capsys, asked, said):
+    status, out, err = run(capsys, "solve", *asked, "--out", "-")
+    assert status == 0 and json.loads(out)["optdp"] and said in err
+
+
 def test_verify_prints_nothing_that_the_file_merely_says(capsys, tmp_path):
     optdp.solve_piecewise(1, 3, "squared").save(tmp_path / "s.json")
     saved = json.loads((tmp_path / "s.json").read_text())

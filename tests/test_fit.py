@@ -96,6 +96,28 @@ def test_pieces_of_a_users_function_are_close_where_the_windows_of_an_epsilon_ar
         assert low <= value * (1 + 1e-14) and value <= high * (1 + 1e-14) and high - low <= 2e-4 * value
 
 
+def test_pieces_tell_where_a_kink_is():
+    """The meshes follow it: told 1e-4 beside its place, mechanisms lost 4e-4 more than they must, however long it took."""
+    loss = optdp.CustomLoss(lambda d: np.maximum(d - 0.1, 0), 1.0, "convex")
+    assert min(abs(float(k) - 0.1) for k in loss.branches(Fraction(1), True, 2.0).knots) < 5e-5
+
+
+@pytest.mark.parametrize("eps", [0.01, 0.5])
+def test_pieces_rise_where_the_next_one_begins_below_the_least_value(eps):
+    """What such a piece lacked of its neighbour was more than it rises at all, and less that share it fell."""
+    loss = optdp.CustomLoss(lambda d: d**22 + 5e-6 * (d >= 0.574), 1.0)
+    assert all(rises(loss.branches(Fraction(1), side, eps)) for side in (True, False))
+
+
+@pytest.mark.parametrize(("reach", "most"), [(1e200, 1.0), (1e-200, 1.0), (1.0, 1e150)])
+def test_a_users_function_may_have_any_units(reach, most):
+    """The middle of two distances of 1e155 was infinite, so that there was one piece for all; warnings are errors here."""
+    loss = optdp.CustomLoss(lambda d: most * (d >= reach / 8), reach)
+    below, above = (loss.branches(Fraction(reach), side, 8.0) for side in (True, False))
+    before, after = (Fraction(1, 8) + sign * Fraction(1, 2**19) for sign in (-1, 1))
+    assert below(before) <= 0 <= above(before) < most / 1e9 and most * 0.999 < below(after)
+
+
 def test_a_function_has_no_pieces_beyond_where_it_was_sampled():
     loss = optdp.CustomLoss(np.sqrt, 1.0, "concave")
     assert loss.branches(Fraction(1), True) is not None

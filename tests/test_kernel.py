@@ -775,6 +775,19 @@ def test_what_is_known_is_not_computed_again_once_time_is_up(monkeypatch):
     assert len(kept) == 1 and solution.status is optdp.Status.TIME_LIMIT
 
 
+@pytest.mark.parametrize("q", [0.5, 1.0, 1.5])
+def test_windows_of_less_than_a_billionth_are_those_of_one_atom(q):
+    """They reached over two more atoms, and losses were negative: averages from eps = 12 on had no better floor."""
+    eps, y = 12.0, np.linspace(0, 1, 9)
+    atoms = np.random.default_rng(1).random(9)
+    floor = Floor(y, *np.zeros((2, 8)), atoms / atoms.sum() * (1 - 1.6e-6))
+    x = np.concatenate([y[1:-1] + 2e-4, y[1:-1] - 3e-3])
+    cost = Cost.of_problem(optdp.Problem(optdp.LDP(eps), (0, 1), optdp.Power(q)))
+    a, b = floor.ends(x, cost, np.expm1(eps))
+    np.testing.assert_allclose((b - a) / 2, np.repeat([2e-4, 3e-3], 7), atol=1e-9)
+    assert floor.values(x, a, b, cost, np.expm1(eps)).min() >= 0
+
+
 @pytest.mark.parametrize("q", [1.5, 2.5, 3.5])
 def test_losses_of_a_floor_are_integrals_of_powers_in_narrow_windows_too(q):
     """A window of a cell's width around the kink of |u|^2.5 at 0: its integral was off by half a percent."""

@@ -122,12 +122,12 @@ def _solve(args: argparse.Namespace) -> int:
     status, mechanism = options.show_solution(solution, args), solution.mechanism
     if args.json:
         return status
-    told = ": not defined, there are more outputs than categories"
+    beside, told = options.beside(args.out), ": not defined, there are more outputs than categories"
     if set(mechanism.labels) <= set(mechanism.categories):
         told = f", best labels: {mechanism.mae():.6g}"
-    print(f"mean absolute error between input and output{told}")
+    print(f"mean absolute error between input and output{told}", file=beside)
     if args.kernel:
-        print(kernel_report(mechanism).to_text())
+        print(kernel_report(mechanism).to_text(), file=beside)
     return status
 
 

@@ -379,5 +379,5 @@ def _solve_additive(args: argparse.Namespace) -> int:
     if args.profile == []:
         from optdp.report.additive import profile_report
 
-        print(f"\n{profile_report(solution)}")
+        print(f"\n{profile_report(solution)}", file=options.beside(args.out))
     return status

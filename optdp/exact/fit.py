@@ -137,7 +137,8 @@ def sampled(
         more = np.maximum(float(slack[a:b].max()) - ROOM * slack[t - 1], 0.0)
         by = np.minimum(error + more, most)
         cost = float(np.max(by * (1 - grid[a] / grid[t]) / np.maximum(matters[t], 1e-300)))
-        if cost <= FINE:
+        # The programs' meshes follow kinks and jumps: pieces around these tell where they are.
+        if cost <= (FINE if a == 0 or (row is not None and row.size > 2) else FINE / 1000):
             done.append((a, b, row))
         else:
             heappush(heap, (-cost, a, b, row))
@@ -148,7 +149,7 @@ def sampled(
         if b == a + 1:
             done.append((a, b, None))
             continue
-        middle = math.sqrt(grid[a] * grid[b]) if a else float(grid[b]) / NEAR
+        middle = math.sqrt(grid[a]) * math.sqrt(grid[b]) if a else float(grid[b]) / NEAR
         cut = min(max(int(np.searchsorted(grid, middle)), a + 1), b - 1)
         enter(a, cut)
         enter(cut, b)
@@ -170,10 +171,11 @@ def sampled(
         if last is not None:
             move = max(move, outer - last if below else last - inner)
         if below and share < 1:
-            # A share of what it rises above the least value will do too, so that little is lost next to 0.
+            # A share of what it rises above the least value will do too, so that little is lost next to 0. (More than all of it,
+            # where the neighbour begins below the least value, would leave a piece that falls.)
             part = Fraction(share) if last is None else max(Fraction(share), (outer - last) / (outer - bottom))
             part = Fraction(math.ceil(part * 2**60), 2**60)
-            if part * (inner - bottom) < move:
+            if part <= 1 and part * (inner - bottom) < move:
                 piece, move = [(1 - part) * c for c in piece], -part * bottom
         piece[0] += -move if below else move
         last = horner(piece, start if below else end)

@@ -110,7 +110,8 @@ def composed_delta(noise: Any, eps: float, releases: int, *, step: float | None 
     kept, reach = (1 + LEFT) * float(profile(noise, np.array([furthest]))[0]) + 1e-15 / releases, 0.05
     while reach < furthest and float(profile(noise, np.array([reach]))[0]) > kept:
         reach = min(1.3 * reach, furthest)
-    step = min(reach / 2000, 0.05 / math.sqrt(releases) * reach / 10) if step is None else step
+    step = min(reach / 2000, 0.05 / math.sqrt(releases) * reach / 10) if step is None else min(step, reach)
+    _affordable(reach / step, step)
     # Profiles have kinks where the guarantee is, at eps or eps/releases: points of the grid lie just above.
     if eps >= step:
         unit = eps / releases if 4 * eps / releases >= step else eps
