@@ -871,9 +871,10 @@ class CustomLoss(_Session, DistanceLoss):
     def branches(self, unit: Fraction, below: bool, eps: float = USUAL) -> Branches | None:
         if self.reach is None or unit > Fraction(self.reach):
             return None
-        if eps not in self._found:
-            self._found[eps] = self._sides(eps)
-        breaks, rows = self._found[eps][not below]
+        about = round(eps, 3)  # proofs and enclosures know it to other digits
+        if about not in self._found:
+            self._found[about] = self._sides(about)
+        breaks, rows = self._found[about][not below]
         return _mirrored(breaks, rows, unit)
 
     @cached_property

@@ -64,6 +64,8 @@ log = logging.getLogger("optdp")
 
 #: Refinements, and nodes of a mesh, after which the bracket is taken as it is: counted, whatever the clock says.
 LEVELS, FINEST = 14, 1200
+#: Windows of the best thresholds that are known, and others near them, are among the first cuts of an average under a density.
+AROUND = (0.9, 1.0, 1.1)
 #: The least eps for unbiased mechanisms: multipliers of means grow as 1/eps^2.
 FAINTEST = 1e-6
 #: Losses of powers over the whole domain below this have no digits to spare.
@@ -369,6 +371,12 @@ class _Search:
             self.proof = self._thresholds(None, y, inputs)
         for level in range(levels):
             task = self.task
+            if self.reaches is not None and task.prior is not None and not task.jumps:
+                # A program with the cuts of a dual is worth as much as that from the start.
+                x, (a, b) = task.prior[0], task.cost.slopes
+                for factor in AROUND:
+                    t = factor * np.interp(x, *self.reaches)
+                    cuts = cuts + Cuts(x, x + a * t, x + b * t)
             try:
                 if not self.run.left():
                     raise SolverFailure("the time limit was reached before the tolerance", LinearStatus.TIME_LIMIT)

@@ -36,6 +36,8 @@ INNER = 3, 9
 ROOM, ROUGH = 4.0, 2.5e-5
 #: Windows have at least this share of the floor's mass: floats do not find lighter ones.
 LIGHTEST = 1e-11
+#: Windows are narrow beside the distances of inputs, that stand for a density, if they are less than this share of them.
+APART = 0.25
 #: Unbiased mechanisms reach beyond the ends by this share of a window, so that every mean is reached after rounding.
 MARGIN = 1e-8
 
@@ -98,8 +100,12 @@ def solve(task: Task, y: np.ndarray, cuts: Cuts, rtol: float) -> Master:
     n, values = fold.count, 1 if prior is None else int(task.groups[-1]) + 1
     whole = np.concatenate([np.zeros(values), fold.rows(hat_masses(y)[None])[0], fold.rows(np.ones((1, y.size)))[0]])
     price = np.ones(1) if prior is None else np.bincount(task.groups, prior[1])
-    # Of losses in steps the inputs looked at stand for all others if the floor is atoms.
-    most = np.concatenate([np.full(values, np.inf), np.full(n, 0.0 if task.in_steps else np.inf), np.full(n, np.inf)])
+    # Of losses in steps the inputs looked at stand for all others if the floor is atoms; of windows that are much narrower than
+    # these inputs are apart only if it is none.
+    apart = task.smooth and prior is not None and task.width * prior[0].size < APART
+    most = np.concatenate([
+        np.full(values, np.inf), np.full(n, 0.0 if task.in_steps else np.inf), np.full(n, 0.0 if apart else np.inf)
+    ])  # fmt: skip
     program = LinearProgram(
         np.concatenate([price, np.zeros(2 * n)]), whole[None], np.array([thin * np.exp(-task.eps)]),
         np.array([thin / (1 + LIGHTEST * growth)]),
