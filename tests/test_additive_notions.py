@@ -85,6 +85,7 @@ def test_what_implies_what():
     assert optdp.KL("1/2").implied_by(optdp.GDP(1)) and not optdp.KL("0.499").implied_by(optdp.GDP(1))
     assert optdp.RDP(4, 2).implied_by(optdp.GDP(1)) and optdp.RDP(4, 1.99).implied_by(optdp.GDP(1)) is False
     assert optdp.RDP(2, 1).implied_by(optdp.RDP(3, 1)) and optdp.RDP(3, 1).implied_by(optdp.RDP(2, 1)) is None
+    assert optdp.KL("0.9").implied_by(optdp.RDP(2, 1)) is None  # their largest KL divergence is less than 1
     assert optdp.KL(1).implied_by(optdp.RDP(3, 1)) and optdp.GDP(1).implied_by(optdp.KL(0.1)) is None
     assert optdp.GDP(1).implied_by(optdp.GDP(1, 0.5)) is None  # its neighbours are nearer
     assert optdp.GDP(1).implied_by(optdp.GDP(1, 2.0)) is True
@@ -805,6 +806,50 @@ def test_what_keeps_a_curve_is_below_every_one_of_its_shape(steps, weights, rate
 
     curve = optdp.Curve.of(law, np.append(first, first + np.cumsum(steps)))
     assert optdp.Profile(curve.pairs).delta_at(at) <= Fraction(law(at)) * (1 + Fraction(1, 10**9))
+
+
+def test_what_keeps_a_curve_is_below_the_lowest_one_before_and_beyond_its_points():
+    first, last = (1.0, 0.1), (2.0, 0.02)
+    falling, convex = (optdp.Profile(optdp.Curve([first, last], shape).pairs) for shape in ("falling", "convex"))
+    assert all(
+        falling.delta_at(eps) <= Fraction(least) for eps, least in ((0.0, 0.1), (0.9, 0.1), (1.0, 0.02), (2.0, 0.0))
+    )
+    slope = (last[1] - first[1]) / (math.exp(2) - math.exp(1))
+    end = math.log(math.exp(2) - last[1] / slope)
+    for eps in (0.0, 0.5, 2.05, end * (1 - 1e-9)):
+        assert float(convex.delta_at(eps)) <= first[1] + slope * (math.exp(eps) - math.exp(1)) + 1e-15
+    assert convex.delta_at(end * (1 + 1e-9)) == 0
+    gauss = optdp.GDP(1)
+    for shape in ("falling", "convex"):  # between points through which its own curve goes it is above the lowest one
+        assert optdp.Curve([(e, gauss.delta_at(e)) for e in (1.0, 2.0)], shape).implied_by(gauss) is None
+
+
+def test_every_corner_needs_its_mu():
+    """One that Q lacks needs an infinite one; one of large levels needs some, too."""
+    assert optdp.GDP(8).admits(Pair((1, 999, 0), (0, 999, 1), 1000)) is False
+    even = Pair((6, 4), (4, 6), 10)  # 2 Phi^-1(0.6) = 0.5067
+    assert optdp.GDP(0.51).admits(even) is True and optdp.GDP(0.5).admits(even) is False
+
+
+def test_neither_guesses_in_floats_nor_wide_balls_admit_a_pair(monkeypatch):
+    import scipy.special
+
+    even, notion = Pair((6, 4), (4, 6), 10), optdp.GDP(0.5)
+    with monkeypatch.context() as patch:
+        patch.setattr(scipy.special, "ndtri", lambda level: ndtri(level) + 0.1)
+        assert notion.admits(even) is False
+    monkeypatch.setattr("optdp.problem.privacy.mu_between", lambda *_: arb(0.5, 0.1))
+    assert notion.admits(even) is None
+
+
+def test_deltas_are_rounded_up():
+    for eps in (0.25, 1.0, 3.0):
+        with ctx.workprec(2000):
+            e, near, far = arb(eps), arb(eps) / 1.5 - arb(0.75), arb(eps) / 1.5 + arb(0.75)
+            gauss = (near / arb(2).sqrt()).erfc() / 2 - e.exp() * (far / arb(2).sqrt()).erfc() / 2
+            renyi = (2 * (arb(0.125) - e)).exp() * (arb(2) / 3) ** 2 / 3
+            for found, delta in ((optdp.GDP(1.5), gauss), (optdp.RDP(3, 0.125), renyi)):
+                assert delta < enclosures.ball(found.delta_at(eps)) < delta * (1 + arb(2) ** -50)
 
 
 def test_the_corner_of_a_curve_is_rounded_down():
