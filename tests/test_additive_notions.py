@@ -9,7 +9,7 @@ import random
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
-from itertools import pairwise
+from itertools import pairwise, product
 
 import numpy as np
 import pytest
@@ -822,6 +822,34 @@ def test_what_keeps_a_curve_is_below_the_lowest_one_before_and_beyond_its_points
     gauss = optdp.GDP(1)
     for shape in ("falling", "convex"):  # between points through which its own curve goes it is above the lowest one
         assert optdp.Curve([(e, gauss.delta_at(e)) for e in (1.0, 2.0)], shape).implied_by(gauss) is None
+
+
+def divergences(noise, ratio, last):
+    """sum_i (p_i - ratio p_(i + k))_+ for k = 1..`last` from a line of cells, tails that fall by 1/64 cut off after 9 periods."""
+    periods = range(9) if noise.tail else ()
+    falls = [t * (1 - noise._b) * noise._b**k for k in periods for t in map(Fraction, noise.tail)]
+    half = [Fraction(w) for w in noise.weights] + falls
+    line, none = (half[::-1] if noise.bins else half[:0:-1]) + half, [0] * last
+    for k in range(1, last + 1):
+        pairs = zip([*none[:k], *line], [*line, *none[:k]], strict=True)  # shifts to either side are mirror images
+        yield (sum(max(b - ratio * a, 0) for a, b in pairs) + noise.atom) / noise.total
+
+
+def test_shifts_that_decide_leave_none_out_that_is_worse():
+    rows = [(4, 1, 0, 2), (1, 2, 2, 1), (2, 3, 3, 0), (5, 5, 0, 0)]
+    for weights, bins, (tail, atom) in product(rows, (False, True), (((), 0), ((), 3), ((1, 2, 1), 0), ((2, 1, 1), 1))):
+        noise = AdditiveMechanism(optdp.Line(), 3.0, 3, weights, atom, tail, 2**56 if tail else 0, bins=bins)
+        for ratio in (Fraction(1), Fraction(3, 2)):
+            found = list(divergences(noise, ratio, noise.n))
+            assert float(noise.exact_delta(ratio)) == pytest.approx(float(max(found)), rel=1e-12)
+            for k, one in enumerate(found, 1):
+                both = noise.hockey_stick(k * noise.step, ratio), noise.pair(k).hockey_stick(ratio)
+                assert [float(x) for x in both] == pytest.approx([float(one)] * 2, rel=1e-12)
+            if not tail:  # neighbours farther apart than the sensitivity, and between cells
+                far = list(divergences(noise, ratio, 2 * len(weights) + 2))
+                for reach in (0.5, 4.0, 20.0):
+                    worst = max(far[: int(reach)], default=far[0] / 2 + Fraction(noise.atom, noise.total) / 2)
+                    assert float(noise.exact_delta(ratio, reach)) == pytest.approx(float(worst), rel=1e-9)
 
 
 def test_every_corner_needs_its_mu():
