@@ -421,6 +421,31 @@ def test_reaches_and_centres_that_are_not_symmetric_are_searched_on_both_halves(
         assert 0 < make(row) == pytest.approx(make(mirror), rel=1e-12)
 
 
+def test_pieces_of_a_prior_hold_where_they_are():
+    flat = KernelCertificate((0.0, 1.0), ((1.0, 1.0),), ((0.2, 0.2),))
+    parts = [
+        optdp.Density((0, 0.25, 1), ((2,), (Fraction(2, 3),))),
+        optdp.Density((0, 0.75, 1), ((Fraction(2, 3),), (2,))),
+    ]
+    one, other = (flat.bound(replace(interval(), objective=optdp.Average("abs", part))).value for part in parts)
+    assert 0 < one == pytest.approx(other, rel=1e-12)
+
+
+def test_losses_that_are_no_pieces_are_replaced_by_pieces_below_them(monkeypatch):
+    law, sides = optdp.Power(1.5), []
+    branches = type(law).branches
+    monkeypatch.setattr(type(law), "branches", lambda self, *a: sides.append(a[1]) or branches(self, *a))
+    KernelCertificate(points=(0.5,), weights=(1.0,), point_reaches=(0.1,)).bound(interval(1.0, law))
+    assert sides and set(sides) == {True}  # True: below
+
+
+def test_where_one_loss_falls_and_another_rises_both_are_low():
+    """At 1/2, which is as near as may be to both points, nobody loses anything."""
+    prior = optdp.Average(optdp.Threshold(0.25), ([0.25, 0.75], [0.5, 0.5]))
+    c = KernelCertificate(points=(0.25, 0.75), weights=(0.5, 0.5), point_reaches=(0.26, 0.26))
+    assert c.bound(replace(interval(0.5), objective=prior)).value == 0
+
+
 def test_one_output_is_searched_too():
     far = KernelCertificate(points=(0.0,), weights=(1.0,), point_reaches=(10.0,))
     assert far.bound(interval(outputs=(1.2, 1.5))).value <= 1.2
