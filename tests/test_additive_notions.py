@@ -852,6 +852,19 @@ def test_shifts_that_decide_leave_none_out_that_is_worse():
                     assert float(noise.exact_delta(ratio, reach)) == pytest.approx(float(worst), rel=1e-9)
 
 
+def test_neighbours_at_other_distances_are_told_what_is_theirs():
+    line, even = optdp.Line(), AdditiveMechanism(optdp.Line(), 1.0, 2, (1, 1, 1, 1))
+    least = even.exact_delta(enclosures.exp_below(1.0))  # 2 of 7 cells; 3 at 1.5, and all beyond 3.5
+    for reach, delta in ((1.25, least), (1.5, least), (20.0, Fraction(4, 5))):
+        assert even.satisfies(optdp.Profile([(1.0, delta), (2.0, 0.9)], reach)) is not True
+    assert even.satisfies(optdp.Profile([(1.0, least), (2.0, 0.9)])) is True
+    tailed = AdditiveMechanism(line, 1.0, 2, (9, 6), 0, (5, 3), 2**61)
+    one, two = (max(float(mu_between(a, b, p.total) or 0) for a, b in p.powers()) for p in map(tailed.pair, (1, 2)))
+    assert one * 1.01 < two <= tailed.mu() <= two * (1 + 1e-12)
+    assert tailed.satisfies(optdp.GDP(1.01 * one, 0.75)) is not True  # between one cell and two
+    assert tailed.satisfies(optdp.GDP(1.01 * one, 0.5)) is True and tailed.satisfies(optdp.GDP(8, 2.0)) is None
+
+
 def test_every_corner_needs_its_mu():
     """One that Q lacks needs an infinite one; one of large levels needs some, too."""
     assert optdp.GDP(8).admits(Pair((1, 999, 0), (0, 999, 1), 1000)) is False

@@ -446,6 +446,22 @@ def test_where_one_loss_falls_and_another_rises_both_are_low():
     assert c.bound(replace(interval(0.5), objective=prior)).value == 0
 
 
+def test_polynomials_change_where_the_upper_end_of_a_window_turns():
+    y = np.linspace(0, 1, 401)
+    for loss, mesh, density, reach in (
+        ("abs", (0.0, 0.911, 1.0), (0.57, 1.3, 1.39), (0.123, 0.221, 0.153)),
+        (
+            "squared",
+            (0.0, 0.126, 0.224, 0.382, 1.0),
+            (0.43, 1.72, 0.25, 0.59, 0.99),
+            (0.359, 0.333, 0.284, 0.317, 0.333),
+        ),
+    ):
+        c, problem = KernelCertificate(mesh, (density,), (reach,)), interval(1.0, loss)
+        mass, value, g = dual(c, problem, y)
+        assert 0 < c.bound(problem).value == pytest.approx((value + min(g.min(), 0.0)) / mass, rel=1e-3)
+
+
 def test_one_output_is_searched_too():
     far = KernelCertificate(points=(0.0,), weights=(1.0,), point_reaches=(10.0,))
     assert far.bound(interval(outputs=(1.2, 1.5))).value <= 1.2
