@@ -865,6 +865,21 @@ def test_neighbours_at_other_distances_are_told_what_is_theirs():
     assert tailed.satisfies(optdp.GDP(1.01 * one, 0.5)) is True and tailed.satisfies(optdp.GDP(8, 2.0)) is None
 
 
+def test_the_largest_ratio_and_the_least_mu_are_on_the_safe_side():
+    for bins, tail, atom in product((False, True), ((5, 3), (5, 0)), (0, 1)):
+        noise = AdditiveMechanism(optdp.Line(), 1.0, 2, (9, 2, 6), atom, tail, 2**61, bins=bins)
+        ratio = noise.exact_ratio
+        assert (ratio is None) is bool(atom or not all(tail))
+        if ratio is None:
+            continue
+        half = [Fraction(w) for w in (9, 2, 6)] + [t * Fraction(1, 2 ** (k + 1)) for k in range(4) for t in tail]
+        line = (half[::-1] if bins else half[:0:-1]) + half
+        assert ratio == max(max(line[max(i - 2, 0) : i + 3]) / w for i, w in enumerate(line[2:-2], 2))
+        with ctx.workprec(enclosures.PRECISION):
+            needed = [mu_between(a, b, p.total) for p in map(noise.pair, (1, 2)) for a, b in p.powers()]
+            assert not any(one > noise.mu() for one in needed if one is not None)
+
+
 def test_every_corner_needs_its_mu():
     """One that Q lacks needs an infinite one; one of large levels needs some, too."""
     assert optdp.GDP(8).admits(Pair((1, 999, 0), (0, 999, 1), 1000)) is False
