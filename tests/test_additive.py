@@ -343,6 +343,47 @@ def test_certificates_refuse_other_kinds_of_problems(problem):
             certificate.bound(problem)
 
 
+def test_what_is_no_dual_point_is_refused():
+    good, problem = Multiplier(1, 1.0, 0, (0.5,), 0.25), additive(1.0, 0.05)
+    assert AdditiveCertificate(2, "nodes", (good,)).bound(problem).value >= 0
+    for change in (
+        {"shift": 0}, {"shift": 3}, {"values": (-0.5,)}, {"values": (0.5, 1.5)}, {"rest": -0.25}, {"rest": 1.5},
+        {"weight": math.inf}, {"weight": math.nan}, {"values": (math.nan,)}, {"eps": -1.0}, {"eps": 501.0},
+    ):  # fmt: skip
+        with pytest.raises(Refusal, match=r"shifts must be|is not between 0 and|eps must be"):
+            AdditiveCertificate(2, "nodes", (replace(good, **change),)).bound(problem)
+    with pytest.raises(Refusal, match="must be distinct"):
+        AdditiveCertificate(2, "nodes", (good, good)).bound(problem)
+    with pytest.raises(Refusal, match="must name its eps"):
+        AdditiveCertificate(2, "nodes", (good,)).bound(replace(problem, privacy=optdp.GDP(1)))
+
+
+def test_a_multiplier_counts_where_it_is_and_with_the_delta_of_its_eps():
+    problem, one = additive(1.0, 0.05), Multiplier(1, 1000.0, -40, (1000.0,), 0.0)
+    # At distance 39 it costs e of itself, and far beyond what is stored nothing: the least bracket is there.
+    least = 39 - 1000 * math.e / 2 - 1000 * 0.05
+    assert float(AdditiveCertificate(1, "nodes", (one,)).exact_bound(problem)) == pytest.approx(least, rel=1e-12)
+    # Of bins two touch 0: what one multiplier adds there is shared.
+    near = AdditiveCertificate(1, "bins", (Multiplier(1, 0.2, 0, (0.2,), 0.2),)).exact_bound(problem)
+    assert float(near) == pytest.approx(0.1 - 0.2 * 0.05, rel=1e-12)
+    for eps in (0.5, 2.0):
+        named = AdditiveCertificate(1, "nodes", (replace(one, eps=eps),)).exact_bound(problem)
+        own = replace(problem, privacy=optdp.ApproxDP(eps, problem.privacy.delta_at(eps)))
+        assert named == AdditiveCertificate(1, "nodes", (one,)).exact_bound(own)
+
+
+def test_lattices_on_which_rounding_may_cost_something_are_refused():
+    dented = optdp.CustomLoss(np.sqrt, name="dented")
+    for n, rounding, loss, domain, sensitivity, told in (
+        (2, "nodes", Power(1.5), optdp.Integers(), 3.0, "must divide"),
+        (4, "nodes", "abs", optdp.Integers(), 3.0, "must be at most"), (2, "bins", "abs", optdp.Integers(), 3.0, "1 for bins"),
+        (1, "nodes", dented, optdp.Integers(), 2.0, "be convex"), (1, "nodes", dented, LINE, 2.0, "be convex"),
+    ):  # fmt: skip
+        problem = additive(1.0, 0.05, loss, sensitivity, domain)
+        with pytest.raises(Refusal, match=told):
+            AdditiveCertificate(n, rounding, (Multiplier(1, 1.0, 0, (0.5,), 0.25),)).bound(problem)
+
+
 def test_other_statements_about_the_same_noise_are_proven_too():
     """The loss is the same at every input, and the optimal noise is symmetric."""
     solution = optdp.solve_additive(1.0, 0.05, n=6)

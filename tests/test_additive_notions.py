@@ -9,7 +9,7 @@ import random
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
-from itertools import pairwise
+from itertools import pairwise, product
 
 import numpy as np
 import pytest
@@ -85,6 +85,7 @@ def test_what_implies_what():
     assert optdp.KL("1/2").implied_by(optdp.GDP(1)) and not optdp.KL("0.499").implied_by(optdp.GDP(1))
     assert optdp.RDP(4, 2).implied_by(optdp.GDP(1)) and optdp.RDP(4, 1.99).implied_by(optdp.GDP(1)) is False
     assert optdp.RDP(2, 1).implied_by(optdp.RDP(3, 1)) and optdp.RDP(3, 1).implied_by(optdp.RDP(2, 1)) is None
+    assert optdp.KL("0.9").implied_by(optdp.RDP(2, 1)) is None  # their largest KL divergence is less than 1
     assert optdp.KL(1).implied_by(optdp.RDP(3, 1)) and optdp.GDP(1).implied_by(optdp.KL(0.1)) is None
     assert optdp.GDP(1).implied_by(optdp.GDP(1, 0.5)) is None  # its neighbours are nearer
     assert optdp.GDP(1).implied_by(optdp.GDP(1, 2.0)) is True
@@ -805,6 +806,106 @@ def test_what_keeps_a_curve_is_below_every_one_of_its_shape(steps, weights, rate
 
     curve = optdp.Curve.of(law, np.append(first, first + np.cumsum(steps)))
     assert optdp.Profile(curve.pairs).delta_at(at) <= Fraction(law(at)) * (1 + Fraction(1, 10**9))
+
+
+def test_what_keeps_a_curve_is_below_the_lowest_one_before_and_beyond_its_points():
+    first, last = (1.0, 0.1), (2.0, 0.02)
+    falling, convex = (optdp.Profile(optdp.Curve([first, last], shape).pairs) for shape in ("falling", "convex"))
+    assert all(
+        falling.delta_at(eps) <= Fraction(least) for eps, least in ((0.0, 0.1), (0.9, 0.1), (1.0, 0.02), (2.0, 0.0))
+    )
+    slope = (last[1] - first[1]) / (math.exp(2) - math.exp(1))
+    end = math.log(math.exp(2) - last[1] / slope)
+    for eps in (0.0, 0.5, 2.05, end * (1 - 1e-9)):
+        assert float(convex.delta_at(eps)) <= first[1] + slope * (math.exp(eps) - math.exp(1)) + 1e-15
+    assert convex.delta_at(end * (1 + 1e-9)) == 0
+    gauss = optdp.GDP(1)
+    for shape in ("falling", "convex"):  # between points through which its own curve goes it is above the lowest one
+        assert optdp.Curve([(e, gauss.delta_at(e)) for e in (1.0, 2.0)], shape).implied_by(gauss) is None
+
+
+def divergences(noise, ratio, last):
+    """sum_i (p_i - ratio p_(i + k))_+ for k = 1..`last` from a line of cells, tails that fall by 1/64 cut off after 9 periods."""
+    periods = range(9) if noise.tail else ()
+    falls = [t * (1 - noise._b) * noise._b**k for k in periods for t in map(Fraction, noise.tail)]
+    half = [Fraction(w) for w in noise.weights] + falls
+    line, none = (half[::-1] if noise.bins else half[:0:-1]) + half, [0] * last
+    for k in range(1, last + 1):
+        pairs = zip([*none[:k], *line], [*line, *none[:k]], strict=True)  # shifts to either side are mirror images
+        yield (sum(max(b - ratio * a, 0) for a, b in pairs) + noise.atom) / noise.total
+
+
+def test_shifts_that_decide_leave_none_out_that_is_worse():
+    rows = [(4, 1, 0, 2), (0, 8, 1, 1), (1, 5, 5), (5, 5, 0, 0)]
+    for weights, bins, (tail, atom) in product(rows, (False, True), (((), 0), ((), 3), ((1, 2, 1), 0), ((2, 1, 1), 1))):
+        noise = AdditiveMechanism(optdp.Line(), 3.0, 3, weights, atom, tail, 2**56 if tail else 0, bins=bins)
+        for ratio in (Fraction(1), Fraction(3, 2)):
+            found = list(divergences(noise, ratio, noise.n))
+            assert float(noise.exact_delta(ratio)) == pytest.approx(float(max(found)), rel=1e-12)
+            for k, one in enumerate(found, 1):
+                both = noise.hockey_stick(k * noise.step, ratio), noise.pair(k).hockey_stick(ratio)
+                assert [float(x) for x in both] == pytest.approx([float(one)] * 2, rel=1e-12)
+            if not tail:  # neighbours farther apart than the sensitivity, and between cells
+                far = list(divergences(noise, ratio, 2 * len(weights) + 2))
+                for reach in (0.5, 4.0, 20.0):
+                    worst = max(far[: int(reach)], default=far[0] / 2 + Fraction(noise.atom, noise.total) / 2)
+                    assert float(noise.exact_delta(ratio, reach)) == pytest.approx(float(worst), rel=1e-9)
+
+
+def test_neighbours_at_other_distances_are_told_what_is_theirs():
+    line, even = optdp.Line(), AdditiveMechanism(optdp.Line(), 1.0, 2, (1, 1, 1, 1))
+    least = even.exact_delta(enclosures.exp_below(1.0))  # 2 of 7 cells; 3 at 1.5, and all beyond 3.5
+    for reach, delta in ((1.25, least), (1.5, least), (20.0, Fraction(4, 5))):
+        assert even.satisfies(optdp.Profile([(1.0, delta), (2.0, 0.9)], reach)) is not True
+    assert even.satisfies(optdp.Profile([(1.0, least), (2.0, 0.9)])) is True
+    tailed = AdditiveMechanism(line, 1.0, 2, (9, 6), 0, (5, 3), 2**61)
+    one, two = (max(float(mu_between(a, b, p.total) or 0) for a, b in p.powers()) for p in map(tailed.pair, (1, 2)))
+    assert one * 1.01 < two <= tailed.mu() <= two * (1 + 1e-12)
+    assert tailed.satisfies(optdp.GDP(1.01 * one, 0.75)) is not True  # between one cell and two
+    assert tailed.satisfies(optdp.GDP(1.01 * one, 0.5)) is True and tailed.satisfies(optdp.GDP(8, 2.0)) is None
+
+
+def test_the_largest_ratio_and_the_least_mu_are_on_the_safe_side():
+    for bins, tail, atom in product((False, True), ((5, 3), (5, 0)), (0, 1)):
+        noise = AdditiveMechanism(optdp.Line(), 1.0, 2, (9, 2, 6), atom, tail, 2**61, bins=bins)
+        ratio = noise.exact_ratio
+        assert (ratio is None) is bool(atom or not all(tail))
+        if ratio is None:
+            continue
+        half = [Fraction(w) for w in (9, 2, 6)] + [t * Fraction(1, 2 ** (k + 1)) for k in range(4) for t in tail]
+        line = (half[::-1] if bins else half[:0:-1]) + half
+        assert ratio == max(max(line[max(i - 2, 0) : i + 3]) / w for i, w in enumerate(line[2:-2], 2))
+        with ctx.workprec(enclosures.PRECISION):
+            needed = [mu_between(a, b, p.total) for p in map(noise.pair, (1, 2)) for a, b in p.powers()]
+            assert not any(one > noise.mu() for one in needed if one is not None)
+
+
+def test_every_corner_needs_its_mu():
+    """One that Q lacks needs an infinite one; one of large levels needs some, too."""
+    assert optdp.GDP(8).admits(Pair((1, 999, 0), (0, 999, 1), 1000)) is False
+    even = Pair((6, 4), (4, 6), 10)  # 2 Phi^-1(0.6) = 0.5067
+    assert optdp.GDP(0.51).admits(even) is True and optdp.GDP(0.5).admits(even) is False
+
+
+def test_neither_guesses_in_floats_nor_wide_balls_admit_a_pair(monkeypatch):
+    import scipy.special
+
+    even, notion = Pair((6, 4), (4, 6), 10), optdp.GDP(0.5)
+    with monkeypatch.context() as patch:
+        patch.setattr(scipy.special, "ndtri", lambda level: ndtri(level) + 0.1)
+        assert notion.admits(even) is False
+    monkeypatch.setattr("optdp.problem.privacy.mu_between", lambda *_: arb(0.5, 0.1))
+    assert notion.admits(even) is None
+
+
+def test_deltas_are_rounded_up():
+    for eps in (0.25, 1.0, 3.0):
+        with ctx.workprec(2000):
+            e, near, far = arb(eps), arb(eps) / 1.5 - arb(0.75), arb(eps) / 1.5 + arb(0.75)
+            gauss = (near / arb(2).sqrt()).erfc() / 2 - e.exp() * (far / arb(2).sqrt()).erfc() / 2
+            renyi = (2 * (arb(0.125) - e)).exp() * (arb(2) / 3) ** 2 / 3
+            for found, delta in ((optdp.GDP(1.5), gauss), (optdp.RDP(3, 0.125), renyi)):
+                assert delta < enclosures.ball(found.delta_at(eps)) < delta * (1 + arb(2) ** -50)
 
 
 def test_the_corner_of_a_curve_is_rounded_down():

@@ -359,6 +359,15 @@ def test_averages_give_no_input_more_than_the_prior_does():
     most = optdp.solve(even, rtol=0.01).value
     assert 0 < flat.bound(even).value < most
     two = replace(even, objective=optdp.Average("abs", ([0.0, 1.0], [0.5, 0.5])))
+    ends = KernelCertificate(points=(0.0, 0.0, 1.0), weights=(0.25, 0.25, 0.5), point_reaches=(0.5, 0.5, 0.5))
+    assert 0 < ends.bound(two).value < optdp.solve(two, rtol=0.01).value
+    for weights in (
+        (0.5, 0.25, 0.25),
+        (0.25, 0.25, 0.75),
+        (0.125, 0.125, 0.625),
+    ):  # twice the same, and one end for the other
+        with pytest.raises(Refusal, match="more than its probability"):
+            replace(ends, weights=weights).bound(two)
     for change, problem in (
         ({"densities": ((1.0, 1.0 + 2**-40),)}, even), ({"densities": ((1.0, 1.0),) * 2, "reaches": flat.reaches * 2}, even),
         ({"points": (0.5,), "weights": (0.1,), "point_reaches": (0.1,)}, even), ({}, two),
@@ -388,6 +397,74 @@ def test_what_is_not_symmetric_is_searched_on_both_halves():
     rising = optdp.Problem(optdp.LDP(1.0), (0, 1), optdp.Average("abs", optdp.Density((0, 1), ((0, 2),))))
     flat = KernelCertificate((0.0, 1.0), ((1.0, 1.0),), ((0.2, 0.2),))
     assert 0 < flat.bound(rising).value < optdp.solve(rising, rtol=0.01).value
+
+
+def test_reaches_and_centres_that_are_not_symmetric_are_searched_on_both_halves():
+    """The same of a layer with an even density, whose thresholds alone are lopsided."""
+
+    def layer(reaches):
+        return KernelCertificate((0.0, 0.5, 1.0), ((1.0, 1.0, 1.0),), (reaches,)).bound(interval()).value
+
+    def tilted(centres):
+        c = KernelCertificate(
+            (0.0, 0.5, 1.0), ((0.1, 0.1, 0.1),), ((1.5, 1.5, 1.5),), (centres,),
+            points=(0.0, 1.0), weights=(0.5, 0.5), point_reaches=(1.8, 1.8), point_centres=(-1.5, 2.5),
+        )  # fmt: skip
+        for loss in ("abs", optdp.Power(4)):  # whose multipliers of means are others
+            with pytest.raises(Refusal, match="multipliers of the means"):
+                c.bound(interval(1.0, loss, unbiased=0, outputs=(-0.75, 1.75)))
+        return c.bound(interval(1.0, "squared", unbiased=0, outputs=(-0.75, 1.75))).value
+
+    for make, row, mirror in (
+        (layer, (0.25, 0.15, 0.35), (0.35, 0.15, 0.25)), (tilted, (-1.0, 0.5, 1.0), (0.0, 0.5, 2.0)),
+    ):  # fmt: skip
+        assert 0 < make(row) == pytest.approx(make(mirror), rel=1e-12)
+
+
+def test_pieces_of_a_prior_hold_where_they_are():
+    flat = KernelCertificate((0.0, 1.0), ((1.0, 1.0),), ((0.2, 0.2),))
+    parts = [
+        optdp.Density((0, 0.25, 1), ((2,), (Fraction(2, 3),))),
+        optdp.Density((0, 0.75, 1), ((Fraction(2, 3),), (2,))),
+    ]
+    one, other = (flat.bound(replace(interval(), objective=optdp.Average("abs", part))).value for part in parts)
+    assert 0 < one == pytest.approx(other, rel=1e-12)
+
+
+def test_losses_that_are_no_pieces_are_replaced_by_pieces_below_them(monkeypatch):
+    law, sides = optdp.Power(1.5), []
+    branches = type(law).branches
+    monkeypatch.setattr(type(law), "branches", lambda self, *a: sides.append(a[1]) or branches(self, *a))
+    KernelCertificate(points=(0.5,), weights=(1.0,), point_reaches=(0.1,)).bound(interval(1.0, law))
+    assert sides and set(sides) == {True}  # True: below
+
+
+def test_where_one_loss_falls_and_another_rises_both_are_low():
+    """At 1/2, which is as near as may be to both points, nobody loses anything."""
+    prior = optdp.Average(optdp.Threshold(0.25), ([0.25, 0.75], [0.5, 0.5]))
+    c = KernelCertificate(points=(0.25, 0.75), weights=(0.5, 0.5), point_reaches=(0.26, 0.26))
+    assert c.bound(replace(interval(0.5), objective=prior)).value == 0
+
+
+def test_polynomials_change_where_the_upper_end_of_a_window_turns():
+    y = np.linspace(0, 1, 401)
+    for loss, mesh, density, reach in (
+        ("abs", (0.0, 0.911, 1.0), (0.57, 1.3, 1.39), (0.123, 0.221, 0.153)),
+        (
+            "squared",
+            (0.0, 0.126, 0.224, 0.382, 1.0),
+            (0.43, 1.72, 0.25, 0.59, 0.99),
+            (0.359, 0.333, 0.284, 0.317, 0.333),
+        ),
+    ):
+        c, problem = KernelCertificate(mesh, (density,), (reach,)), interval(1.0, loss)
+        mass, value, g = dual(c, problem, y)
+        assert 0 < c.bound(problem).value == pytest.approx((value + min(g.min(), 0.0)) / mass, rel=1e-3)
+
+
+def test_one_output_is_searched_too():
+    far = KernelCertificate(points=(0.0,), weights=(1.0,), point_reaches=(10.0,))
+    assert far.bound(interval(outputs=(1.2, 1.5))).value <= 1.2
 
 
 def test_rays_are_needed_signed_and_none_where_means_are_free():

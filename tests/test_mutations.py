@@ -17,12 +17,14 @@ import pytest
 from flint import arb
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.special import ndtri
 
 import optdp
 from optdp.certificates.base import Refusal
 from optdp.certificates.pair import PairCertificate
 from optdp.certificates.plane import PlaneCertificate
 from optdp.exact import enclosures
+from optdp.mechanisms.additive import AdditiveMechanism
 from tests.solutions import MAKE, solution
 
 WIDTH = 1e-4
@@ -181,6 +183,32 @@ def test_mechanisms_take_the_lower_end(module):
         except (ValueError, ArithmeticError, RuntimeError, AssertionError):
             kept = False  # it does not even come about
         assert not kept
+
+
+def told_within(noise, least, mu):
+    """What is said about privacy near the least delta that `noise` has at eps = 1, and the least mu that LDP(1.0) implies."""
+    for share in (1 - Fraction(1, 10**6), 1 + Fraction(1, 10**6)):
+        pair, pairs = optdp.ApproxDP(1.0, least * share), optdp.Profile([(1.0, least * share), (3.0, 0.9)])
+        yield from (noise.satisfies(pair), noise.satisfies(pairs), pairs.admits(noise.pair(2)))
+        yield from (check.passed or None for notion in (pair, pairs) for check in noise.check_privacy(notion)[:1])
+        yield optdp.GDP(mu * share).implied_by(optdp.LDP(1.0))
+    lines = (
+        ((optdp.log(3), 0.0), 0.5, (3 - math.exp(0.5)) / 4),
+        ((1.0, 0.0), optdp.log("3/2"), (math.e - 1.5) / (math.e + 1)),
+    )
+    for pure, eps, delta in lines:  # in each one of two numbers is rounded
+        yield None if optdp.Profile([pure]).delta_at(eps) >= delta * (1 - 1e-12) else True
+    yield None if noise.delta(1.0) >= least and noise.guarantee().delta >= least else True
+
+
+def test_with_a_poor_enclosure_privacy_is_neither_affirmed_nor_denied():
+    noise = AdditiveMechanism(optdp.Line(), 1.0, 2, (50, 30, 20, 1), eps=1.0)
+    least, mu = noise.exact_delta(enclosures.exp_below(1.0, 200)), 2 * float(ndtri(math.e / (1 + math.e)))
+    with widened():
+        assert set(told_within(noise, least, mu)) == {None}
+        for module in ("optdp.problem.privacy", "optdp.mechanisms.additive"):
+            with exchanged(module):
+                assert set(told_within(noise, least, mu)) != {None}
 
 
 # --- directions of all other roundings: with balls of few digits less is proven, or nothing

@@ -461,6 +461,25 @@ def test_neighbourhoods_are_compared():
     assert optdp.LDP(1.9).implied_by(optdp.LIP(1.0, THIRDS)) is None
 
 
+def test_one_side_of_information_privacy_is_not_the_other():
+    """A category with a small prior may be revealed by more than e^eps: such a kernel has neither of what LIP gives."""
+    kernel = [[Fraction(29, 100), Fraction(71, 100)], [Fraction(1, 10), Fraction(9, 10)]]
+    one_sided = optdp.LIP(0.5, THIRDS, lower_only=True)
+    assert satisfies(kernel, one_sided)
+    for asked in (optdp.LDP(1.0), optdp.LIP(0.5, THIRDS)):
+        assert not satisfies(kernel, asked) and asked.implied_by(one_sided) is None
+
+
+def test_every_pair_of_a_profile_must_be_implied():
+    pure, curve = optdp.LDP(0.5), optdp.Curve([(0.5, 0.1), (1.0, 0.01)])
+    assert optdp.Profile([(0.25, 0.2), (0.5, 0.1)]).implied_by(pure) is True
+    assert optdp.Profile([(0.25, 0.01), (0.5, 0.1)]).implied_by(pure) is None
+    # Of what is bounded from above alone nothing is denied.
+    for other in (optdp.RDP(2, 0.1), optdp.KL(0.1), curve):
+        assert optdp.ApproxDP(1.0, 1e-6).implied_by(other) is None
+    assert optdp.KL(1e-3).implied_by(curve) is None
+
+
 @dataclass(frozen=True)
 class Renyi(Privacy):
     tag = "test-renyi"
