@@ -280,7 +280,7 @@ class _Search:
         self.mechanism: KernelMechanism | PiecewiseMechanism
         self.value = np.inf
         self._best(simple)
-        #: Whether what is left of the bracket would need other numbers than floats.
+        #: Whether what is left of the bracket would need other numbers than floats, or than samples of a user's loss.
         self.settled = known and self.value < 1
         if task.cost.flat and task.prior is None and self.gap > run.rtol:
             for found, proof, whole in steps.stairs(task):
@@ -363,7 +363,8 @@ class _Search:
             self.message = "the domain's floats are too far apart for a narrower bracket"
         levels = 0 if self.gap <= rtol else 2 if coarse else LEVELS
         if levels and self.settled:
-            self.message, levels = "floats are too far apart for the best outputs", 0
+            told = "samples do not tell where the loss jumps" if self.task.problem.objective.loss.assumptions else ""
+            self.message, levels = told or "floats are too far apart for the best outputs", 0
         if not levels and isinstance(self.mechanism, KernelMechanism):  # the program has it among its solutions
             y = task.mirrored(np.concatenate([y, self.mechanism.lows, self.mechanism.highs]))
         cuts = self._first(y, inputs)

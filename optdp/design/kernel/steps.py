@@ -102,25 +102,36 @@ def covers(task: Task, count: int) -> list[KernelMechanism]:
 
 def stairs(task: Task) -> Iterator[tuple[list[KernelMechanism], KernelCertificate, bool]]:
     """Mechanisms and proofs of finite programs: for the loss as it is, and for steps that floats tell from these at both sides.
+    Of a user's loss steps are known but for a cell: the proof is for those below it, and mechanisms also for those above it.
 
-    With each: whether it is whole, so that a wider bracket is for other numbers than floats to close.
+    With each: whether it is whole, so that a wider bracket is for other numbers than floats (or samples) to close.
     """
-    pieces = task.problem.loss.branches(task.problem.domain.exact_width, True)
+    below, above = _steps(task, True), _steps(task, False)
+    if below is None or above is None:
+        return
+    (jumps, _), levels = above
+    short = tuple(b if abs(b - k) <= NEAR * k else k for k in jumps for b in [k.limit_denominator(DENOMINATOR)])
+    sure, proven = below == above, True
+    for program in dict.fromkeys([below, above, ((short, -1), levels), ((short, 1), levels)]):
+        ladder = _Ladder(task, np.array(program[1]), *program[0])
+        if found := ladder.solve() if ladder.closed or program in (below, above) else None:
+            whole = ladder.closed and (sure or (proven and program != below))
+            yield ladder.mechanisms(found[0]), ladder.certificate(found[1], program == below), whole
+        if program == below:
+            proven = found is not None and ladder.closed
+
+
+def _steps(task: Task, below: bool) -> tuple[Program, tuple[float, ...]] | None:
+    """The steps of the loss, or of what lies below or above it, and its values between them; None if there are none."""
+    pieces = task.problem.loss.branches(task.problem.domain.exact_width, below, task.eps)
     assert pieces is not None
     sides = [(k, *rows) for k, *rows in zip(pieces.knots, pieces.rows, pieces.rows[1:], strict=False) if 0 < k <= 1]
     sides = [(k, low, high) for k, low, high in sides if low != high and (k < 1 or pieces.upper)]
     if not sides:
-        return
+        return None
+    levels = [float(sides[0][1][0]), *(float(high[0]) for *_, high in sides)]
     exact = tuple(k for k, *_ in sides)
-    short = tuple(b if abs(b - k) <= NEAR * k else k for k in exact for b in [k.limit_denominator(DENOMINATOR)])
-    levels = np.array([float(sides[0][1][0]), *(float(high[0]) for *_, high in sides)]) / task.cost.unit
-    side = -1 if pieces.upper else 0
-    own: Program = exact, side
-    programs: tuple[Program, ...] = own, (short, -1), (short, 1)
-    for program in dict.fromkeys(programs):
-        ladder = _Ladder(task, levels, *program)
-        if found := ladder.solve() if ladder.closed or program == own else None:
-            yield ladder.mechanisms(found[0]), ladder.certificate(found[1], program == own), ladder.closed
+    return (exact, -1 if pieces.upper else 0), tuple(v / task.cost.unit for v in levels)
 
 
 class _Ladder:
