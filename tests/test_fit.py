@@ -118,6 +118,13 @@ def test_a_users_function_may_have_any_units(reach, most):
     assert below(before) <= 0 <= above(before) < most / 1e9 and most * 0.999 < below(after)
 
 
+def test_stretches_where_nothing_changes_are_one_piece():
+    """A step was found by halving, and each half was a piece."""
+    for below in (True, False):
+        pieces = optdp.CustomLoss(lambda d: (d > 0.2) * 1.0, 1.0).branches(Fraction(1), below)
+        assert pieces.flat and len(pieces.rows) == 3  # at most a step to each side
+
+
 def test_a_function_has_no_pieces_beyond_where_it_was_sampled():
     loss = optdp.CustomLoss(np.sqrt, 1.0, "concave")
     assert loss.branches(Fraction(1), True) is not None

@@ -180,7 +180,11 @@ def sampled(
         piece[0] += -move if below else move
         last = horner(piece, start if below else end)
         rows.append(piece)
-    return breaks, rows[:: -1 if below else 1]
+    rows = rows[:: -1 if below else 1]
+    new = [
+        i for i, row in enumerate(rows) if not i or row != rows[i - 1]
+    ]  # of stretches where nothing changes one is enough
+    return [breaks[i] for i in new], [rows[i] for i in new]
 
 
 def _look(grid: np.ndarray, a: int, b: int) -> np.ndarray:

@@ -20,6 +20,8 @@ from optdp.problem.problem import Problem
 KNOTS = 8
 #: Bends of fitted pieces that are closer to 0 than this are one at 0.
 STEEP = 1e-3
+#: Integrals are cut at knots of fitted pieces that are this share of their distance apart.
+CLOSE = 0.02
 #: Halvings in which the reach of a threshold is found.
 HALVINGS = 60
 #: Steps in which windows are placed, at most; the share of their mass that they may lack.
@@ -82,7 +84,12 @@ class Cost:
             if not law.convex:
                 knots = tuple(sorted({0.0, *(k for k in knots if abs(k) > STEEP)}))
             smooth = (law.exponent or 0.0) >= 2  # but at 0
-            cuts = tuple(sorted({0.0, *knots, *(float(k) for k in pieces.knots if not smooth and abs(k) < 1)}))
+            near = sorted((float(k) for k in pieces.knots if not smooth and abs(k) < 1), key=abs)
+            places = {0.0, *knots}
+            for k in near:  # many are next to a bend or a jump, of which one place is enough
+                if all(abs(k - place) > CLOSE * abs(k) for place in places):
+                    places.add(k)
+            cuts = tuple(sorted(places))
         a, b = law.slopes
         rises = tuple(k for k, rise in bends.items() if k in knots and 0 < k < 1 and rise > 1e-3 * unit)
         flat = pieces is not None and pieces.flat
