@@ -203,7 +203,7 @@ def test_steps_of_a_users_loss_are_covered_from_above(step, outputs, gap, monkey
     """Covers for the pieces below it missed by a cell: gaps of 0.64 and 0.27 were said to be for the lack of floats."""
     monkeypatch.setattr(losses, "CELLS", 2**12)
     monkeypatch.setattr(losses, "OCTAVE", 2**8)
-    monkeypatch.setattr(losses, "sampled_at", losses.sampled_at.__wrapped__)
+    monkeypatch.setattr(losses, "_sampled_at", losses._sampled_at.__wrapped__)
     solution = optdp.solve_kernel(1.0, lambda d: d > step, outputs=outputs, time_limit=5.0)
     assert solution.gap <= gap and solution.verify()
     assert solution.program.message == ("samples do not tell where the loss jumps" if solution.gap > 1e-3 else "")

@@ -117,7 +117,6 @@ def sampled(
     """
     rises = values - values[0]
     least = math.exp(-eps) * float(grid[-1] * rises[-1])
-
     with np.errstate(divide="ignore", invalid="ignore"):
         matters = np.fmax(rises, least / grid)  # an error of that size costs as much as all
     lowest = float(matters.min())
@@ -128,9 +127,8 @@ def sampled(
         row: np.ndarray | None
         row, error = _fit(grid, values, a, b)
         most = float(values[b] - values[a])
-        if error > FAR * FINE * max(
-            rises[b], lowest
-        ):  # others would move as far: its least (greatest) value stands for it
+        # Others would move as far as a bad fit: the least (greatest) value of the piece stands for it then.
+        if error > FAR * FINE * max(rises[b], lowest):
             row, error = None, most
         # The whole piece moves as far as its worst place must: that costs most where little is lost. What must be is no reason.
         t = _look(grid, a, b)[1:]
@@ -181,9 +179,8 @@ def sampled(
         last = horner(piece, start if below else end)
         rows.append(piece)
     rows = rows[:: -1 if below else 1]
-    new = [
-        i for i, row in enumerate(rows) if not i or row != rows[i - 1]
-    ]  # of stretches where nothing changes one is enough
+    # Of stretches where nothing changes one is enough.
+    new = [i for i, row in enumerate(rows) if not i or row != rows[i - 1]]
     return [breaks[i] for i in new], [rows[i] for i in new]
 
 

@@ -706,8 +706,20 @@ def _differs(
     return None
 
 
+Shape = Literal["convex", "concave"]
+
+#: A user's loss is sampled on CELLS even cells, and nearer to 0 than OCTAVE / CELLS of its reach on OCTAVE cells between each
+#: distance and half of it, until the last cells begin at 0: what a window costs at large epsilon is decided there.
+#: Monotone sums leave a relative gap of about 1/CELLS.
+CELLS, OCTAVE, OCTAVES = 2**20, 2**14, 24
+#: Which of the samples are compared with their neighbours to see whether a function is of its shape.
+STRIDES = 1, 2**6, 2**12
+#: Cells, losses and their products below this are refused: integrals of much smaller shares would not be accurate.
+LEAST = 2.0**-900
+
+
 @cache
-def sampled_at() -> np.ndarray:
+def _sampled_at() -> np.ndarray:
     """The distances at which a user's loss is sampled, as shares of its reach: all are multiples of powers of two."""
     octaves = [np.arange(OCTAVE, 2 * OCTAVE) * 2.0**-k / CELLS for k in range(OCTAVES, 0, -1)]
     first = np.arange(OCTAVE) * 2.0**-OCTAVES / CELLS
@@ -721,18 +733,6 @@ def _sums(terms: np.ndarray) -> np.ndarray:
     lost = (sums[:-1] - (sums[1:] - added)) + (terms - added)
     sums[1:] += np.cumsum(lost)
     return sums
-
-
-Shape = Literal["convex", "concave"]
-
-#: A user's loss is sampled on CELLS even cells, and nearer to 0 than OCTAVE / CELLS of its reach on OCTAVE cells between each
-#: distance and half of it, until the last cells begin at 0: what a window costs at large epsilon is decided there.
-#: Monotone sums leave a relative gap of about 1/CELLS.
-CELLS, OCTAVE, OCTAVES = 2**20, 2**14, 24
-#: Which of the samples are compared with their neighbours to see whether a function is of its shape.
-STRIDES = 1, 2**6, 2**12
-#: Cells, losses and their products below this are refused: integrals of much smaller shares would not be accurate.
-LEAST = 2.0**-900
 
 
 @dataclass(frozen=True)
@@ -780,7 +780,7 @@ class CustomLoss(_Session, DistanceLoss):
         if self.reach is None:  # not bound to a problem yet
             return
         object.__setattr__(self, "reach", require.real("reach", self.reach, low=0.0, open_low=True))
-        places = sampled_at()
+        places = _sampled_at()
         if self.shape is not None:  # the middles of cells too
             places = np.append(np.ravel([places[:-1], (places[:-1] + places[1:]) / 2], "F"), 1.0)
         grid = places * self.reach
@@ -793,9 +793,8 @@ class CustomLoss(_Session, DistanceLoss):
                 f"loss = {self.name!r} is not allowed: its integral underflows on [0, {self.reach:g}]; use larger units"
             )
         noise = 8 * np.finfo(float).eps * float(values[-1])
-        if (
-            self.shape == "convex"
-        ):  # max(d - c, 0) just beyond c is small, and as inexact as d: times the steepest slope
+        if self.shape == "convex":
+            # max(d - c, 0) just beyond c is small, and as inexact as d: times the steepest slope.
             noise += 8 * np.finfo(float).eps * float(values[-1] - values[-2]) / float(places[-1] - places[-2])
         raised = np.maximum.accumulate(values)
         self._refuse(values < raised - noise, grid, values, "nondecreasing in the distance")
