@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from fractions import Fraction
 from functools import lru_cache
 from heapq import heappop, heappush
+from itertools import pairwise
 
 import numpy as np
 from flint import arb, ctx, fmpq_mat
@@ -141,8 +142,11 @@ def sampled(
         else:
             heappush(heap, (-cost, a, b, row))
 
-    enter(0, grid.size - 1)
-    while heap and len(heap) + len(done) < PIECES:
+    # Neighbouring floats are there where the function jumps.
+    jumps = np.flatnonzero(np.nextafter(grid[:-1], grid[-1]) == grid[1:])
+    for a, b in pairwise(sorted({0, *jumps.tolist(), *(jumps + 1).tolist(), grid.size - 1})):
+        enter(a, b)
+    while heap and len(heap) + len(done) < PIECES + jumps.size:
         _, a, b, _ = heappop(heap)
         if b == a + 1:
             done.append((a, b, None))

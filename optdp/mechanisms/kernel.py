@@ -691,10 +691,11 @@ class KernelMechanism(CellWindow):
         below, above = (law.branches(unit * far, side, eps) for side in (True, False))
         if below is None or above is None:
             return super().enclose(objective)
-        if below == above and above.flat and self.lows == self.highs and self._whole is None:
+        if below.flat and above.flat and self.lows == self.highs and self._whole is None:
             found = self._stepped(objective, above.stretched(far))
-            if found is not None:
-                return found
+            lower = found if below == above else self._stepped(objective, below.stretched(far))
+            if found is not None and lower is not None:
+                return lower[0], found[1]
         if isinstance(objective, Average) and isinstance(objective.prior, Prior):
             found = self._pointwise(objective.prior, law, below if below == above else None, unit * far)
             if found is not None:

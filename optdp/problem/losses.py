@@ -714,6 +714,8 @@ Shape = Literal["convex", "concave"]
 CELLS, OCTAVE, OCTAVES = 2**20, 2**14, 24
 #: Which of the samples are compared with their neighbours to see whether a function is of its shape.
 STRIDES = 1, 2**6, 2**12
+#: At most how many jumps are sought between samples, and how many times as steep as cells nearby a cell with one is.
+JUMPS, STEEPER = 32, 64
 #: Cells, losses and their products below this are refused: integrals of much smaller shares would not be accurate.
 LEAST = 2.0**-900
 
@@ -785,6 +787,8 @@ class CustomLoss(_Session, DistanceLoss):
             places = np.append(np.ravel([places[:-1], (places[:-1] + places[1:]) / 2], "F"), 1.0)
         grid = places * self.reach
         values = self(grid)
+        if self.shape is None:
+            grid, values = self._at_jumps(grid, values)
         self._refuse(~np.isfinite(values), grid, values, "finite")
         self._refuse(values < 0, grid, values, ">= 0")
         cell = self.reach / CELLS
@@ -850,6 +854,22 @@ class CustomLoss(_Session, DistanceLoss):
                 f"at distance {grid[at]:g}, where its value is {values[at]:g}"
             )
 
+    def _at_jumps(self, grid: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """More samples: where it seems to jump the two neighbouring floats between which it does."""
+        rises = np.diff(values)
+        around = np.pad(rises, 2)
+        steep = (rises > STEEPER * np.maximum(around[:-4], around[4:])) & (rises > values[-1] / CELLS) & (grid[:-1] > 0)
+        at = np.flatnonzero(steep)
+        at = at[np.argsort(-rises[at], kind="stable")[:JUMPS]]
+        ends = np.stack([grid[at], grid[at + 1]])
+        known = np.stack([values[at], values[at + 1]])
+        while ((ends[0] < (middle := (ends[0] + ends[1]) / 2)) & (middle < ends[1])).any():
+            found, jump = self(middle), np.arange(at.size)
+            side = (found - known[0] > known[1] - found).astype(int)
+            ends[side, jump], known[side, jump] = middle, found
+        grid, first = np.unique(np.append(grid, ends), return_index=True)
+        return grid, np.append(values, known)[first]
+
     def __call__(self, distance: ArrayLike) -> np.ndarray:
         return evaluated(f"loss = {self.name!r}", self.function, np.asarray(distance, dtype=float))
 
@@ -877,7 +897,7 @@ class CustomLoss(_Session, DistanceLoss):
         if about not in self._found:
             self._found[about] = self._sides(about)
         breaks, rows = self._found[about][not below]
-        return _mirrored(breaks, rows, unit)
+        return _mirrored(breaks, rows, unit, below)  # every row holds at both of its ends
 
     @cached_property
     def _found(self) -> dict[float, list[tuple[list[Fraction], fit.Rows]]]:

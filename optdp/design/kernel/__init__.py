@@ -86,6 +86,8 @@ WIDE = 0.1
 CUTTINGS, LOST = 40, 0.05
 #: Cuttings in a row that make it no better, or bring it nearer to the goal by less than this share.
 PATIENCE, LITTLE = 3, 0.05
+#: How much earlier or later losses jump, as a share, so that proofs in exact numbers do.
+BESIDE = 2.0**-30
 #: How often outputs move outwards for means, where some are at a limit; by how much farther than floats say, at least.
 STRETCHES, ROOMS = 20, (2.0**-40, 2.0**-35, 2.0**-30)
 
@@ -280,15 +282,17 @@ class _Search:
         self.mechanism: KernelMechanism | PiecewiseMechanism
         self.value = np.inf
         self._best(simple)
-        #: Whether what is left of the bracket would need other numbers than floats, or than samples of a user's loss.
-        self.settled = known and self.value < 1
+        #: Why what is left of the bracket stays open, if programs do not close it.
+        self.settled = steps.COARSE if known and self.value < 1 else ""
         if task.cost.flat and task.prior is None and self.gap > run.rtol:
-            for found, proof, whole in steps.stairs(task):
+            for found, proof, reason in steps.stairs(task):
                 self._take(proof)
                 self._best(found)
-                self.settled |= whole
+                self.settled = self.settled or reason
                 if self.gap <= run.rtol:
                     break
+        #: Whose loss the priors are for.
+        self.under = task
         self.stopped, self.close = False, CLOSER if task.fine else CLOSE
         self.reaches: tuple[np.ndarray, np.ndarray] | None = None
         #: The prior that promises most.
@@ -296,12 +300,14 @@ class _Search:
         #: What `points.solve` found.
         self.multipliers: tuple[Dual, bool] | None = None
 
-    def _best(self, found: Sequence[KernelMechanism | PiecewiseMechanism]) -> None:
-        """Keep the best of these and what is there."""
+    def _best(self, found: Sequence[KernelMechanism | PiecewiseMechanism]) -> float:
+        """Keep the best of these and what is there; the last one's value."""
+        value = np.inf
         for made in found:
             value = made.enclose(self.run.problem.objective)[1]
             if value < self.value:
                 self.mechanism, self.value = made, value
+        return value
 
     @property
     def gap(self) -> float:
@@ -363,13 +369,16 @@ class _Search:
             self.message = "the domain's floats are too far apart for a narrower bracket"
         levels = 0 if self.gap <= rtol else 2 if coarse else LEVELS
         if levels and self.settled:
-            told = "samples do not tell where the loss jumps" if self.task.problem.objective.loss.assumptions else ""
-            self.message, levels = told or "floats are too far apart for the best outputs", 0
+            self.message, levels = self.settled, 0
         if not levels and isinstance(self.mechanism, KernelMechanism):  # the program has it among its solutions
             y = task.mirrored(np.concatenate([y, self.mechanism.lows, self.mechanism.highs]))
         cuts = self._first(y, inputs)
         if levels and task.smooth:
             self.proof = self._thresholds(None, y, inputs)
+        if levels and task.prior is None and task.cost.jumps:
+            with suppress(SolverFailure):
+                y, inputs = self._beside_jumps()
+                cuts = self._first(y, inputs)
         for level in range(levels):
             task = self.task
             if self.reaches is not None and task.prior is not None and not task.jumps:
@@ -495,9 +504,30 @@ class _Search:
         t = self.task.width / (b - a)
         return Cuts(inputs, inputs + a * t, inputs + b * t)
 
+    def _beside_jumps(self) -> tuple[np.ndarray, np.ndarray]:
+        """The first meshes, where the loss jumps a little earlier for floors, and a little later for priors: else outputs that only
+        just meet a jump, in floats, do not for what is sent. Unless it is the jump itself that tiles the domain.
+        """
+        tries: list[tuple[float, Task, Master]] = []
+        for stretch in (1 + BESIDE, 1.0):
+            self.task = task = replace(self.task, stretch=stretch)
+            y, inputs = task.meshes(self.run.rtol)
+            found = master.solve(task, y, self._first(y, inputs), self.run.rtol)
+            tries.append((self._keep_value(found), task, found))
+        _, self.task, found = min(tries, key=lambda row: row[0])
+        y, inputs = self.task.meshes(self.run.rtol)
+        proofs: list[tuple[float, Task]] = []
+        for stretch in (1 - BESIDE, 1.0):
+            self.under = replace(self.task, stretch=stretch)
+            dual = self._dual(found, y, inputs)
+            proofs.append((-np.inf if dual is None else self._take(certificate(dual, 2 * dual.shrink + 1e-12)), self.under))
+        self.under = max(proofs, key=lambda row: row[0])[1]
+        log.debug("loss stretched by %.9f for floors, %.9f for priors", self.task.stretch, self.under.stretch)
+        return y, inputs
+
     def _dual(self, found: Master, y: np.ndarray, inputs: np.ndarray) -> Dual | None:
         """The best prior for the floor's windows."""
-        task, floor = self.task, found.floor
+        task, floor = self.under, found.floor
         if task.smooth:
             goal = found.attained * (1 - self.run.rtol / 2) if task.jumps else np.inf
             return self._thresholds(floor, y, inputs, goal)
@@ -596,8 +626,8 @@ class _Search:
             self.certificate, self.bound = made, bound
         return bound
 
-    def _keep_value(self, found: Master) -> None:
-        """The coarsest pieces of the floor that lose little, exactly: little of the bracket, where that stays wide."""
+    def _keep_value(self, found: Master) -> float:
+        """The value of the coarsest pieces of the floor that lose little, exactly: little of the bracket, where that stays wide."""
         task, floor, rtol = self.task, found.floor, self.run.rtol
         counts, goal = np.ones(floor.steps.size, dtype=np.int64), self.bound / (1 - 0.97 * rtol) / task.cost.unit
         attained = max(found.attained, NOTHING)
@@ -641,13 +671,13 @@ class _Search:
         for room in ROOMS if task.prior is not None else ROOMS[-1:]:
             moved = self._stretched(*best[1], room) if task.cost.tilted else best[1]
             if moved is None:
-                return
+                return np.inf
             made = task.mechanism(moved[1], moved[2], moved[0])
             if not task.cost.tilted or made.check_unbiased().passed:
                 break
         else:
-            return
-        self._best([made])
+            return np.inf
+        return self._best([made])
 
     def _stretched(
         self, masses: np.ndarray, lows: np.ndarray, highs: np.ndarray, room: float

@@ -65,8 +65,11 @@ class Cost:
     drops: bool = False
 
     @classmethod
-    def of_problem(cls, problem: Problem) -> Cost:
-        """The cost of a problem on an interval. (Losses outside `accepts` are not looked at.)"""
+    def of_problem(cls, problem: Problem, stretch: float = 1.0) -> Cost:
+        """The cost of a problem on an interval; `stretch`: of a loss that jumps, that of differences so many times as large.
+
+        (Losses outside `accepts` are not looked at.)
+        """
         law, width, eps = problem.loss, float(problem.domain.width), float(problem.eps)  # type: ignore[arg-type]
         tilted = problem.unbiased
         unit = float(max(law.of(0.0, width), law.of(width, 0.0))) or 1.0
@@ -105,6 +108,12 @@ class Cost:
 
         share = float(-a / (b - a))  # exactly the loss's own where that is a float
         step = pieces.knots[1] if one else None
+        if rises and stretch != 1:
+            knots, cuts, rises = (tuple(k / stretch for k in marks) for marks in (knots, cuts, rises))
+
+            def of(u: np.ndarray) -> np.ndarray:
+                return np.asarray(law.of(0.0, width * np.clip(stretch * np.asarray(u), -1.0, 1.0)) / unit)
+
         return cls(
             of, (float(a), float(b)), tilted, square, knots, unit, rises, step, flat, lines, share, law.convex, cuts,
             pieces is not None and pieces.drops,

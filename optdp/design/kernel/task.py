@@ -51,7 +51,7 @@ class Task:
 
     `outputs`: nodes of the floor; under a density the inputs of losses that jump lie between those where they do. `fine`: whether
     a narrow gap is asked for, so that programs are large; `solver`, `left`: what solves linear programs, and for how many more
-    seconds.
+    seconds; `stretch`: see `Cost.of_problem`.
     """
 
     problem: Problem
@@ -59,11 +59,12 @@ class Task:
     fine: bool = False
     solver: LinearSolver | None = None
     left: Callable[[], float] = lambda: math.inf
+    stretch: float = 1.0
 
     @cached_property
     def cost(self) -> Cost:
         """The loss."""
-        return Cost.of_problem(self.problem)
+        return Cost.of_problem(self.problem, self.stretch)
 
     @property
     def eps(self) -> float:
