@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from optdp.problem.problem import Problem
 
 #: Most nodes of a mesh, layers and atoms; the largest multiplier.
-NODES, LAYERS, ATOMS, LARGEST = 4096, 8, 4096, 2.0**60
+NODES, LAYERS, ATOMS, LARGEST = 4096, 12, 4096, 2.0**60
 #: Most rays, where one for each end is enough.
 RAYS = 8
 

@@ -508,20 +508,27 @@ class _Search:
         """The first meshes, where the loss jumps a little earlier for floors, and a little later for priors: else outputs that only
         just meet a jump, in floats, do not for what is sent. Unless it is the jump itself that tiles the domain.
         """
-        tries: list[tuple[float, Task, Master]] = []
-        for stretch in (1 + BESIDE, 1.0):
-            self.task = task = replace(self.task, stretch=stretch)
-            y, inputs = task.meshes(self.run.rtol)
-            found = master.solve(task, y, self._first(y, inputs), self.run.rtol)
-            tries.append((self._keep_value(found), task, found))
-        _, self.task, found = min(tries, key=lambda row: row[0])
-        y, inputs = self.task.meshes(self.run.rtol)
-        proofs: list[tuple[float, Task]] = []
-        for stretch in (1 - BESIDE, 1.0):
-            self.under = replace(self.task, stretch=stretch)
-            dual = self._dual(found, y, inputs)
-            proofs.append((-np.inf if dual is None else self._take(certificate(dual, 2 * dual.shrink + 1e-12)), self.under))
-        self.under = max(proofs, key=lambda row: row[0])[1]
+        rtol = self.run.rtol
+        tasks = [replace(self.task, stretch=stretch) for stretch in (1 + BESIDE, 1.0)]
+        meshes = [task.meshes(rtol) for task in tasks]
+        floors = [master.solve(task, mesh[0], self._first(*mesh), rtol) for task, mesh in zip(tasks, meshes, strict=True)]
+
+        def value(k: int) -> float:
+            self.task = tasks[k]
+            return self._keep_value(floors[k])
+
+        k = 0 if floors[1].value > floors[0].value * (1 - rtol) else min((0, 1), key=value)
+        self.task, (y, inputs) = tasks[k], meshes[k]
+        unders, duals = [replace(self.task, stretch=stretch) for stretch in (1 - BESIDE, 1.0)], []
+        for self.under in unders:
+            duals.append(self._dual(floors[k], y, inputs))
+
+        def bound(k: int) -> float:
+            dual = duals[k]
+            return -np.inf if dual is None else self._take(certificate(dual, 2 * dual.shrink + 1e-12))
+
+        worth = [-np.inf if dual is None else dual.worth for dual in duals]
+        self.under = unders[0 if worth[1] < worth[0] + rtol * abs(worth[1]) else max((0, 1), key=bound)]
         log.debug("loss stretched by %.9f for floors, %.9f for priors", self.task.stretch, self.under.stretch)
         return y, inputs
 
@@ -554,6 +561,10 @@ class _Search:
                 atoms = atoms.take(np.flatnonzero(np.isinf(atoms.b - atoms.a)))
             elif task.width > 1e-3:
                 atoms = atoms + found.cuts
+            if task.cost.jumps and task.stretch == 1:  # they may count at the jump itself
+                at = np.union1d([0.0, 1.0], task.tiles)
+                at = at[(at >= 0) & (at <= task.half)]
+                atoms = atoms + Cuts(at, *floor.ends(at, task.cost, task.growth))
         # The loss of an atom bends there, too: where it has a kink g has a dip.
         kinks = [atoms.x + knot for knot in task.cost.knots]
         kinks += [inputs + knot for knot in task.cost.knots if task.in_steps]

@@ -121,7 +121,9 @@ class Cost:
 
     def nu(self, x: np.ndarray, a: np.ndarray, b: np.ndarray) -> np.ndarray:
         """The threshold of an input x whose favoured outputs lie between a and b."""
-        return np.asarray((x - a) * (b - x) if self.square else self.of(b - x))
+        if self.square:
+            return np.asarray((x - a) * (b - x))
+        return self.of((b - x) * (1 - 2.0**-48) if self.jumps else b - x)  # a window that ends at a jump is before it
 
     def reaches(
         self, nu: np.ndarray, of: Callable[[np.ndarray], np.ndarray] | None = None
@@ -136,7 +138,7 @@ class Cost:
 
     def excess(self, x: np.ndarray, y: np.ndarray, a: np.ndarray, b: np.ndarray) -> np.ndarray:
         """r(x, y): negative between a and b."""
-        return np.asarray((y - a) * (y - b) if self.square else self.of(y - x) - self.of(b - x))
+        return np.asarray((y - a) * (y - b) if self.square else self.of(y - x) - self.nu(x, a, b))
 
 
 def _bends(pieces: Branches) -> dict[float, Fraction]:

@@ -39,6 +39,8 @@ FAINT = 1e-13
 STILL = 2.0**-16
 #: Sets of outputs that are looked at, each finer where g was negative.
 LOOKS = 8
+#: How many jumps have windows that end just before and just beyond them; by which share of its distance.
+BESIDE, JUST = 4, 2.0**-26
 
 
 @dataclass(frozen=True)
@@ -381,7 +383,11 @@ def _shrunk(reach: np.ndarray, share: float) -> np.ndarray:
 
 
 def _levels(task: Task) -> list[float]:
-    """Reaches between two jumps of the loss, which all mean the same threshold; under a density none, too, in the end."""
+    """Reaches between two jumps of the loss in steps, which all mean the same threshold; under a density none, too, in the end.
+    Of another loss those just before and beyond each jump: a threshold in between is a mixture of both.
+    """
+    if not task.cost.flat:
+        return [jump * (1 + side) / task.cost.slopes[1] for jump in task.cost.jumps[:BESIDE] for side in (-JUST, JUST)]
     found = [min((a + b) / 2, 1.5 * a) / task.cost.slopes[1] for a, b in pairwise([*task.cost.jumps, 1.5][:6])]
     return [*found[:4], 0.0] if task.in_steps else found
 
@@ -405,8 +411,21 @@ def certificate(dual: Dual, shrink: float) -> KernelCertificate:
     if task.jumps:
         densities = [*((1 - shrink) * d for d in densities), shrink * sum(densities, np.zeros(mesh.size))]
         layers, shrink = [*layers, (mesh, mesh)], 0.0
-    keep = [k for k, d in enumerate(densities) if d.max(initial=0.0) > 0]
     slope = cost.slopes[1]
+    jumps = np.array([] if cost.flat or task.prior is not None else cost.jumps[:BESIDE]) / slope
+    for k, jump in zip(range(len(layers) - 2 * jumps.size, len(layers), 2), jumps, strict=True):
+        # Between the two layers beside a jump thresholds fall by a mixture.
+        below, beyond = cost.of(slope * jump * np.array([1 - JUST, 1 + JUST]))
+        moved = min(shrink * beyond / (beyond - below), 1.0) * densities[k + 1]
+        densities[k : k + 2] = densities[k] + moved, densities[k + 1] - moved
+
+    def narrower(new: np.ndarray, reach: np.ndarray) -> np.ndarray:
+        """But not across jumps."""
+        for least in jumps * (1 + JUST / 2):
+            new = np.where(reach > least, np.maximum(new, least), new)
+        return new
+
+    keep = [k for k, d in enumerate(densities) if d.max(initial=0.0) > 0]
     reaches, centres = [], []
     for k in keep:
         low, high = layers[k]
@@ -419,7 +438,9 @@ def certificate(dual: Dual, shrink: float) -> KernelCertificate:
             reaches.append(steady(mesh, reach, centre, (-1.0, 1.0), even=task.symmetric, slack=0.0, still=STILL))
             centres.append(tuple(centre.tolist()))
         else:
-            reaches.append(steady(mesh, (high - mesh) / slope * (1 - shrink), mesh, cost.slopes, even=task.symmetric))
+            reach = (high - mesh) / slope
+            reach = narrower(reach * (1 - shrink), reach)
+            reaches.append(steady(mesh, reach, mesh, cost.slopes, even=task.symmetric))
     far, rays = np.isinf(atoms.b - atoms.a), []
     for sign, bends in ((-1.0, atoms.b), (1.0, atoms.a)):  # the sum of those at one end is one that is no worse
         slopes = weights * (far & np.isfinite(bends))
@@ -429,7 +450,8 @@ def certificate(dual: Dual, shrink: float) -> KernelCertificate:
     use = np.flatnonzero((weights > 0) & ~far)
     atoms, weights = atoms.take(use), weights[use]
     x, far = grid(atoms.x) if task.symmetric else atoms.x, np.round((atoms.a + atoms.b) * 2.0**39) / 2.0**40
-    reach = _shrunk(np.maximum((atoms.b - atoms.a) / 2 if cost.tilted else (atoms.b - x) / slope, 0.0), shrink)
+    reach = np.maximum((atoms.b - atoms.a) / 2 if cost.tilted else (atoms.b - x) / slope, 0.0)
+    reach = narrower(_shrunk(reach, shrink), reach)
     if task.symmetric:
         x, far, weights, reach = np.append(x, 1 - x), np.append(far, 1 - far), np.tile(weights, 2), np.tile(reach, 2)
     far = far if cost.tilted else np.empty(0)

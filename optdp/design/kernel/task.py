@@ -28,6 +28,8 @@ FINER, NARROW = 1.4, 4e-3
 QUADRATURE = 1024
 #: At most so many multiples of a jump of the loss are nodes.
 TILES = 64
+#: At most so many other places are two nodes, that are half of this apart.
+STOPS, STOP = 32, 1e-6
 #: At most so many breaks of a prior's density are nodes.
 BREAKS = 128
 #: Groups of the latter.
@@ -237,7 +239,8 @@ class Task:
         mesh = mesh[np.append(np.diff(mesh) > 1e-13, True)]
         return np.unique(np.concatenate([mesh, 1 - mesh])) if self.symmetric else mesh
 
-    def _tiles(self) -> np.ndarray:
+    @property
+    def tiles(self) -> np.ndarray:
         """Where outputs and inputs stand that are as far from the ends or each other as the loss stays low.
 
         Nodes that are multiples only after rounding are moved together by more than that: else an input falls between two.
@@ -249,6 +252,16 @@ class Task:
             tiles = np.arange(1, count + 1) * (jump if exact else jump * (1 - 2.0**-30))
             out += [tiles, 1 - tiles]
         return np.concatenate(out)
+
+    def _stops(self) -> np.ndarray:
+        """Two nodes at each place to which jumps up and down lead from the domain's ends: best floors and priors jump there, too."""
+        places = [0.0, 1.0]
+        for at in places:  # which grow
+            for step in (*self.cost.jumps, *(-jump for jump in self.cost.jumps)):
+                new = 0 <= at + step <= 1 and min(abs(at + step - place) for place in places) > STOP
+                places += [at + step] * (new and len(places) < STOPS)
+        nodes = np.add.outer(places, [-STOP / 4, STOP / 4]).ravel()
+        return nodes[(nodes > 0) & (nodes < 1)]
 
     def _breaks(self) -> np.ndarray:
         """Where the prior's density may jump or bend, which integrals over cells do not see; of very many every few."""
@@ -263,13 +276,15 @@ class Task:
         finer = FINER if self.smooth and NARROW < self.width < 2 / COARSE else 1.0
         cells = int(np.clip(COARSE * np.sqrt(1e-3 / rtol) * finer, LEAST, MOST))
         w, even = self.width, np.linspace(0.0, 1.0, cells + 1)
-        tiles = self._tiles()
+        tiles = self.tiles
         if w < 0.3:
             layer = np.geomspace(w / 6, max(6 * w, 3 / cells), 14)
             layer = layer[layer < 0.5]
             even = np.unique(np.concatenate([even, layer, 1 - layer]))
             keep = np.append(True, np.diff(even) > w / 20)
             even = even[keep | (even == 1.0)]
+        if self.prior is None and self.cost.jumps:
+            even = np.union1d(even, self._stops())
         inputs = self.mirrored(np.concatenate([even, self._breaks(), *([tiles] if self.in_steps else [])]))
         if self.in_steps:
             inputs = np.append(inputs[:-1][np.diff(inputs) > 2.0**-20], 1.0)
