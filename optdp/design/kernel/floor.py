@@ -18,6 +18,8 @@ from optdp.problem.problem import Problem
 
 #: At most so many knots of the loss are looked at in integrals.
 KNOTS = 8
+#: Beside a jump.
+SIDE = 1e-11
 #: Bends of fitted pieces that are closer to 0 than this are one at 0.
 STEEP = 1e-3
 #: Integrals are cut at knots of fitted pieces that are this share of their distance apart.
@@ -483,6 +485,8 @@ class Floor:
             extra = [np.ravel(x[jumps] + shares * (x[jumps + 1] - x[jumps]))]
             extra += [np.linspace(0.0, x[0], inner + 2), np.linspace(x[-1], high, inner + 2)]
             extra += [self.y - k for k in cost.knots if k]
+            if cost.jumps:  # at both sides of where an atom is at a jump
+                extra += [np.add.outer(self.y[self.atoms > 0] - k, [-SIDE, SIDE]).ravel() for k in cost.knots if k]
             if not cost.convex:  # lowest at an atom, where the loss has its kink, and highest between two
                 at = np.concatenate([[0.0], self.y[self.atoms > 0], [high]])
                 extra += [at[:-1] + np.diff(at) * i / (inner + 1) for i in range(1, inner + 1)]

@@ -260,7 +260,7 @@ class Task:
             for step in (*self.cost.jumps, *(-jump for jump in self.cost.jumps)):
                 new = 0 <= at + step <= 1 and min(abs(at + step - place) for place in places) > STOP
                 places += [at + step] * (new and len(places) < STOPS)
-        nodes = np.add.outer(places, [-STOP / 4, STOP / 4]).ravel()
+        nodes = np.add.outer(places, [-STOP / 4, 0.0, STOP / 4]).ravel()
         return nodes[(nodes > 0) & (nodes < 1)]
 
     def _breaks(self) -> np.ndarray:
