@@ -183,6 +183,8 @@ def sampled(
         last = horner(piece, start if below else end)
         rows.append(piece)
     rows = rows[:: -1 if below else 1]
+    if below and grid.size - 2 in jumps:  # at the end itself it is known, too
+        breaks, rows = [*breaks, Fraction(float(grid[-1]))], [*rows, [Fraction(float(values[-1])) - Fraction(noise)]]
     # Of stretches where nothing changes one is enough.
     new = [i for i, row in enumerate(rows) if not i or row != rows[i - 1]]
     return [breaks[i] for i in new], [rows[i] for i in new]
