@@ -561,7 +561,7 @@ class _Search:
                 atoms = atoms.take(np.flatnonzero(np.isinf(atoms.b - atoms.a)))
             elif task.width > 1e-3:
                 atoms = atoms + found.cuts
-            if task.cost.jumps and task.stretch == 1:  # they may count at the jump itself
+            if task.prior is None and task.cost.jumps and task.stretch == 1:  # they may count at the jump itself
                 at = np.union1d([0.0, 1.0], task.tiles)
                 at = at[(at >= 0) & (at <= task.half)]
                 atoms = atoms + Cuts(at, *floor.ends(at, task.cost, task.growth))
