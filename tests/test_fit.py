@@ -125,6 +125,16 @@ def test_stretches_where_nothing_changes_are_one_piece():
         assert pieces.flat and len(pieces.rows) == 3  # at most a step to each side
 
 
+@pytest.mark.parametrize("at", [1 / 3, 1.0])
+def test_jumps_of_a_users_function_are_between_two_floats(at):
+    for function in (lambda d: d + (d >= at), lambda d: d + (d > math.nextafter(at, 0.0))):
+        below, above = (optdp.CustomLoss(function, 1.0).branches(Fraction(1), side) for side in (True, False))
+        assert Fraction(at) in below.knots and below.upper and Fraction(math.nextafter(at, 0.0)) in above.knots
+        assert 1 <= below(Fraction(at)) <= 1 + Fraction(at) and above(Fraction(math.nextafter(at, 0.0))) < Fraction(
+            11, 10
+        )
+
+
 def test_a_function_has_no_pieces_beyond_where_it_was_sampled():
     loss = optdp.CustomLoss(np.sqrt, 1.0, "concave")
     assert loss.branches(Fraction(1), True) is not None

@@ -378,6 +378,17 @@ def test_powers_that_are_no_polynomials_at_large_epsilon():
     assert solution.gap <= 0.05 and solution.verify()
 
 
+@pytest.mark.parametrize(
+    "eps, loss",
+    [(1.0, optdp.Pieces((0, 0.3), ((0, 1), (1, 1)))), (2.0, optdp.Pieces((0, 0.25, 0.6), ((0, 1), (1, 1), (2, 1)))),
+     (0.5, lambda d: d**2 + 0.5 * (d > 0.2))],
+)  # fmt: skip
+def test_losses_that_jump_are_bracketed(eps, loss):
+    """What only just met a jump in floats was beyond it in proofs, and thresholds lay in jumps: gaps of 0.05 to 0.4."""
+    solution = optdp.solve_kernel(eps, loss)
+    assert solution.gap <= 1e-3 and solution.verify()
+
+
 def test_a_solve_that_may_not_refine_still_returns_a_valid_bracket():
     solution = optdp.solve_kernel(4, rtol=1e-6, time_limit=1e-3)
     assert solution.status is optdp.Status.TIME_LIMIT

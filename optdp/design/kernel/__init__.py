@@ -282,13 +282,13 @@ class _Search:
         self.mechanism: KernelMechanism | PiecewiseMechanism
         self.value = np.inf
         self._best(simple)
-        #: Why what is left of the bracket stays open, if programs do not close it.
-        self.settled = steps.COARSE if known and self.value < 1 else ""
+        #: Whether what is left of the bracket would need other numbers than floats.
+        self.settled = known and self.value < 1
         if task.cost.flat and task.prior is None and self.gap > run.rtol:
-            for found, proof, reason in steps.stairs(task):
+            for found, proof, whole in steps.stairs(task):
                 self._take(proof)
                 self._best(found)
-                self.settled = self.settled or reason
+                self.settled |= whole
                 if self.gap <= run.rtol:
                     break
         #: Whose loss the priors are for.
@@ -369,7 +369,7 @@ class _Search:
             self.message = "the domain's floats are too far apart for a narrower bracket"
         levels = 0 if self.gap <= rtol else 2 if coarse else LEVELS
         if levels and self.settled:
-            self.message, levels = self.settled, 0
+            self.message, levels = "floats are too far apart for the best outputs", 0
         if not levels and isinstance(self.mechanism, KernelMechanism):  # the program has it among its solutions
             y = task.mirrored(np.concatenate([y, self.mechanism.lows, self.mechanism.highs]))
         cuts = self._first(y, inputs)
@@ -505,13 +505,15 @@ class _Search:
         return Cuts(inputs, inputs + a * t, inputs + b * t)
 
     def _beside_jumps(self) -> tuple[np.ndarray, np.ndarray]:
-        """The first meshes, where the loss jumps a little earlier for floors, and a little later for priors: else outputs that only
-        just meet a jump, in floats, do not for what is sent. Unless it is the jump itself that tiles the domain.
+        """The first meshes, where the loss jumps a little earlier for floors, and a little later for priors: else what only just
+        meets a jump in floats may not in what is sent. Unless it is the jump itself that tiles the domain.
         """
         rtol = self.run.rtol
         tasks = [replace(self.task, stretch=stretch) for stretch in (1 + BESIDE, 1.0)]
         meshes = [task.meshes(rtol) for task in tasks]
-        floors = [master.solve(task, mesh[0], self._first(*mesh), rtol) for task, mesh in zip(tasks, meshes, strict=True)]
+        floors = [
+            master.solve(task, mesh[0], self._first(*mesh), rtol) for task, mesh in zip(tasks, meshes, strict=True)
+        ]
 
         def value(k: int) -> float:
             self.task = tasks[k]
@@ -638,7 +640,7 @@ class _Search:
         return bound
 
     def _keep_value(self, found: Master) -> float:
-        """The value of the coarsest pieces of the floor that lose little, exactly: little of the bracket, where that stays wide."""
+        """The value of the coarsest pieces of the floor that lose little: little of the bracket, where that stays wide."""
         task, floor, rtol = self.task, found.floor, self.run.rtol
         counts, goal = np.ones(floor.steps.size, dtype=np.int64), self.bound / (1 - 0.97 * rtol) / task.cost.unit
         attained = max(found.attained, NOTHING)

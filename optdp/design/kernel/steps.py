@@ -50,9 +50,6 @@ POINTS, ENTRIES, DENOMINATOR, NEAR = 640, 2**24, 1000, 2.0**-42
 LARGE = 1e8
 #: Its smallest entries are e^-eps times differences of losses.
 HIGHS = Highs(tolerance=1e-10, options=(("small_matrix_value", 1e-12), ("presolve", "off")))
-#: What leaves a bracket open that no program closes.
-COARSE = "floats are too far apart for the best outputs"
-
 #: p + k iota.
 Point = tuple[Fraction, Fraction]
 #: Steps, and the side of them.
@@ -102,11 +99,11 @@ def covers(task: Task, count: int) -> list[KernelMechanism]:
     return found
 
 
-def stairs(task: Task) -> Iterator[tuple[list[KernelMechanism], KernelCertificate, str]]:
+def stairs(task: Task) -> Iterator[tuple[list[KernelMechanism], KernelCertificate, bool]]:
     """Mechanisms and proofs of finite programs: for the loss as it is, and for steps that floats tell from these at both sides.
     Of a user's loss steps are known but for a cell: the proof is for those below it, and mechanisms also for those above it.
 
-    With each: where the program is whole, why a bracket that is still wider cannot be closed; else "".
+    With each: whether it is whole, so that a wider bracket is for other numbers than floats to close.
     """
     below, above = _steps(task, True), _steps(task, False)
     if below is None or above is None:
@@ -114,14 +111,10 @@ def stairs(task: Task) -> Iterator[tuple[list[KernelMechanism], KernelCertificat
     (jumps, _), levels = above
     short = tuple(b if abs(b - k) <= NEAR * k else k for k in jumps for b in [k.limit_denominator(DENOMINATOR)])
     sure = len(jumps) == len(below[0][0]) and all(b - a <= NEAR * b for a, b in zip(jumps, below[0][0], strict=True))
-    reason, proven = COARSE if sure else "samples do not tell where the loss jumps", True
     for program in dict.fromkeys([below, above, ((short, -1), levels), ((short, 1), levels)]):
         ladder = _Ladder(task, np.array(program[1]), *program[0])
         if found := ladder.solve() if ladder.closed or program in (below, above) else None:
-            whole = ladder.closed and (sure or (proven and program != below))
-            yield ladder.mechanisms(found[0]), ladder.certificate(found[1], program == below), reason * whole
-        if program == below:
-            proven = found is not None and ladder.closed
+            yield ladder.mechanisms(found[0]), ladder.certificate(found[1], program == below), ladder.closed and sure
 
 
 def _steps(task: Task, below: bool) -> tuple[Program, tuple[float, ...]] | None:

@@ -28,7 +28,7 @@ FINER, NARROW = 1.4, 4e-3
 QUADRATURE = 1024
 #: At most so many multiples of a jump of the loss are nodes.
 TILES = 64
-#: At most so many other places are two nodes, that are half of this apart.
+#: At most so many other places have nodes around them, that are half of this apart.
 STOPS, STOP = 32, 1e-6
 #: At most so many breaks of a prior's density are nodes.
 BREAKS = 128
@@ -254,7 +254,7 @@ class Task:
         return np.concatenate(out)
 
     def _stops(self) -> np.ndarray:
-        """Two nodes at each place to which jumps up and down lead from the domain's ends: best floors and priors jump there, too."""
+        """Nodes around each place to which jumps up and down lead from the domain's ends: best floors and priors jump there."""
         places = [0.0, 1.0]
         for at in places:  # which grow
             for step in (*self.cost.jumps, *(-jump for jump in self.cost.jumps)):
