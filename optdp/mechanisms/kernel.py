@@ -697,9 +697,10 @@ class KernelMechanism(CellWindow):
             if found is not None and lower is not None:
                 return lower[0], found[1]
         if isinstance(objective, Average) and isinstance(objective.prior, Prior):
-            found = self._pointwise(objective.prior, law, below if below == above else None, unit * far)
-            if found is not None:
-                return found
+            sides = (None,) if law.exponent is not None and below != above else (below, above)
+            ends = [self._pointwise(objective.prior, law, side, unit * far) for side in dict.fromkeys(sides)]
+            if ends[0] is not None and ends[-1] is not None:
+                return ends[0][0], ends[-1][1]
         if below != above:  # they hold as far as they are asked for
             wide = far + Fraction(math.ceil(2 * blur * 2**20) + 1, 2**20)
             low_law, high_law = (law.branches(unit * wide, side, eps) for side in (True, False))

@@ -750,8 +750,8 @@ class CustomLoss(_Session, DistanceLoss):
     - `name`: how it is called in reports.
 
     All that is known of such a function is its values at 1.4 million distances, 2^-20 of the reach apart and nearer
-    towards 0, where every property above is checked. Its integrals are therefore bracketed from those values and from
-    the declared properties alone; bounds that rest on it say so.
+    towards 0, and at the floats around up to 32 jumps, where every property above is checked. Its integrals are
+    therefore bracketed from those values and from the declared properties alone; bounds that rest on it say so.
 
     **Raises** TypeError if `function` is not callable or does not give real numbers of the right shape; ValueError if
     its values are not finite, negative, decreasing, or not of the declared shape: with the distance where it fails.

@@ -82,7 +82,9 @@ class Program:
         prior: Any = objective.prior
         self.task, self.sent = task, sent
         pieces, above = (law.branches(domain.exact_width, below, task.eps) for below in (True, False))
-        assert pieces is not None
+        assert pieces is not None and above is not None
+        if sent and task.cost.jumps:  # of a user's loss these are known to be at one of two floats
+            pieces = above
         #: The loss in pieces: that of proofs, which lie below it, or None where it is not in pieces itself.
         self.pieces = None if sent and pieces != above else pieces
         #: Differences at which the loss jumps.
