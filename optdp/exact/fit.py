@@ -142,8 +142,8 @@ def sampled(
         else:
             heappush(heap, (-cost, a, b, row))
 
-    # Neighbouring floats are there where the function jumps. Where it is steep at 0 what is next to it is a piece by itself: atoms
-    # may be where inputs are.
+    # Neighbouring floats are there where the function jumps. Where it is steep at 0 what is next to it is a piece by itself:
+    # atoms may be where inputs are.
     jumps = np.flatnonzero(np.nextafter(grid[:-1], grid[-1]) == grid[1:])
     first = int(rises[1] * (grid[-1] / grid[1]) > NEAR * rises[-1])
     for a, b in pairwise(sorted({0, first, *jumps.tolist(), *(jumps + 1).tolist(), grid.size - 1})):
