@@ -856,17 +856,18 @@ class CustomLoss(_Session, DistanceLoss):
 
     def _at_jumps(self, grid: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """More samples: where it seems to jump the two neighbouring floats between which it does."""
-        rises = np.diff(values)
-        around = np.pad(rises, 2)
-        steep = (rises > STEEPER * np.maximum(around[:-4], around[4:])) & (rises > values[-1] / CELLS) & (grid[:-1] > 0)
-        at = np.flatnonzero(steep)
-        at = at[np.argsort(-rises[at], kind="stable")[:JUMPS]]
-        ends = np.stack([grid[at], grid[at + 1]])
-        known = np.stack([values[at], values[at + 1]])
-        while ((ends[0] < (middle := (ends[0] + ends[1]) / 2)) & (middle < ends[1])).any():
-            found, jump = self(middle), np.arange(at.size)
-            side = (found - known[0] > known[1] - found).astype(int)
-            ends[side, jump], known[side, jump] = middle, found
+        with np.errstate(over="ignore", invalid="ignore"):  # values that are not finite are refused where all are known
+            rises = np.diff(values)
+            around = np.pad(rises, 2)
+            least = np.maximum(STEEPER * np.maximum(around[:-4], around[4:]), values[-1] / CELLS)
+            at = np.flatnonzero((rises > least) & (grid[:-1] > 0))
+            at = at[np.argsort(-rises[at], kind="stable")[:JUMPS]]
+            ends = np.stack([grid[at], grid[at + 1]])
+            known = np.stack([values[at], values[at + 1]])
+            while ((ends[0] < (middle := (ends[0] + ends[1]) / 2)) & (middle < ends[1])).any():
+                found, jump = self(middle), np.arange(at.size)
+                side = (found - known[0] > known[1] - found).astype(int)
+                ends[side, jump], known[side, jump] = middle, found
         grid, first = np.unique(np.append(grid, ends), return_index=True)
         return grid, np.append(values, known)[first]
 

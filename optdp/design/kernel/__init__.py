@@ -375,9 +375,10 @@ class _Search:
         cuts = self._first(y, inputs)
         if levels and task.smooth:
             self.proof = self._thresholds(None, y, inputs)
+        start: tuple[Master, Dual | None] | None = None
         if levels and task.prior is None and task.cost.jumps:
             with suppress(SolverFailure):
-                y, inputs = self._beside_jumps()
+                start, y, inputs = self._beside_jumps()
                 cuts = self._first(y, inputs)
         for level in range(levels):
             task = self.task
@@ -391,9 +392,9 @@ class _Search:
                 if not self.run.left():
                     raise SolverFailure("the time limit was reached before the tolerance", LinearStatus.TIME_LIMIT)
                 self.run.progress(f"{y.size} outputs, {inputs.size} inputs", self.bound, self.value)
-                found = master.solve(task, y, cuts, rtol / 20)
+                found = start[0] if start else master.solve(task, y, cuts, rtol / 20)
                 best = found if best is None or found.attained <= best.attained else best
-                dual = self._dual(found, y, inputs)
+                dual, start = start[1] if start else self._dual(found, y, inputs), None
             except SolverFailure as failure:  # the last floor, and the last prior that there was time for
                 self.message, self.stopped = str(failure), failure.status is LinearStatus.TIME_LIMIT
                 if self.proof is not None and self.proof is not proven:
@@ -504,15 +505,15 @@ class _Search:
         t = self.task.width / (b - a)
         return Cuts(inputs, inputs + a * t, inputs + b * t)
 
-    def _beside_jumps(self) -> tuple[np.ndarray, np.ndarray]:
-        """The first meshes, where the loss jumps a little earlier for floors, and a little later for priors: else what only just
-        meets a jump in floats may not in what is sent. Unless it is the jump itself that tiles the domain.
+    def _beside_jumps(self) -> tuple[tuple[Master, Dual | None], np.ndarray, np.ndarray]:
+        """The first floor and prior, with their meshes, where the loss jumps a little earlier for floors, and a little later for
+        priors: else what only just meets a jump in floats may not in what is sent. Unless the jump itself tiles the domain.
         """
         rtol = self.run.rtol
         tasks = [replace(self.task, stretch=stretch) for stretch in (1 + BESIDE, 1.0)]
         meshes = [task.meshes(rtol) for task in tasks]
         floors = [
-            master.solve(task, mesh[0], self._first(*mesh), rtol) for task, mesh in zip(tasks, meshes, strict=True)
+            master.solve(task, mesh[0], self._first(*mesh), rtol / 20) for task, mesh in zip(tasks, meshes, strict=True)
         ]
 
         def value(k: int) -> float:
@@ -530,9 +531,10 @@ class _Search:
             return -np.inf if dual is None else self._take(certificate(dual, 2 * dual.shrink + 1e-12))
 
         worth = [-np.inf if dual is None else dual.worth for dual in duals]
-        self.under = unders[0 if worth[1] < worth[0] + rtol * abs(worth[1]) else max((0, 1), key=bound)]
+        j = 0 if worth[1] < worth[0] + rtol * abs(worth[1]) else max((0, 1), key=bound)
+        self.under = unders[j]
         log.debug("loss stretched by %.9f for floors, %.9f for priors", self.task.stretch, self.under.stretch)
-        return y, inputs
+        return (floors[k], duals[j]), y, inputs
 
     def _dual(self, found: Master, y: np.ndarray, inputs: np.ndarray) -> Dual | None:
         """The best prior for the floor's windows."""
