@@ -153,6 +153,11 @@ def test_the_peaks_brackets_on_a_fine_grid(eps, width, q):
     received = np.trapezoid(lam * k, x, axis=1)
     bracket = grid**q + t * np.maximum(1 - (grid / w) ** q, 0) - math.exp(eps) / 2 * received
     assert bracket.min() >= t * (1 - 1e-3)
+    # And what `best` finds is the width at which Lam = t.
+    w = SpikeCertificate.best(problem(eps, 0.1, "abs" if q == 1 else "squared")).width
+    area, v, t = (w, 0.0, w) if q == 1 else (4 * w / 3, w * w / 5, w * w)
+    s = np.linspace(3.1 * w, 1, 5001)
+    assert 2 * math.exp(-eps) / area * np.trapezoid(s**q - t - v, s) == pytest.approx(t, rel=1e-6)
 
 
 @settings(max_examples=30, deadline=None)

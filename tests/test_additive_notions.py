@@ -352,7 +352,13 @@ def test_the_bound_on_a_mesh_is_that_of_a_lattice_with_the_same_multipliers(data
         centre = data.draw(st.integers(width - 1, n + 1 - width))
         ends = sorted(data.draw(st.sets(st.integers(0, 8), min_size=1, max_size=4)))
         tests.append(
-            Test(centre, width, tuple(ends), data.draw(st.sampled_from([0.0, 0.5, 2.0])), data.draw(st.floats(0, 0.2)))
+            Test(
+                centre,
+                width,
+                tuple(ends),
+                data.draw(st.sampled_from([0.0, 0.5, 2.0])),
+                data.draw(st.floats(0, 0.2) | st.floats(1, 3)),
+            )
         )
     power = data.draw(st.sampled_from([1.0, 0.5]))
     problem = optdp.Problem(optdp.GDP(2.0), optdp.Line(), optdp.Power(power), optdp.Additive())

@@ -7,8 +7,10 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from flint import arb
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.integrate import quad
 
 import optdp
 from optdp.certificates.base import Refusal
@@ -151,6 +153,18 @@ def test_a_level_proves_no_more_than_the_optimum():
     ):
         with pytest.raises(Refusal, match=r"degree at least 1|real line"):
             best.bound(wrong)
+
+
+@pytest.mark.parametrize(("q", "level"), [(1.0, 0.1), (1.5, 0.05), (2.0, 0.03), (3.5, 1e-3)])
+def test_the_multipliers_are_the_integrals_of_the_proof(q, level):
+    """Lam by quadrature, with e from the largest L'' on a grid; at these levels e counts for much."""
+    a, r, c = 3.0, 5.0, level ** (1 / q)
+    e = c * c / 2 * max(q * (q - 1) * x ** (q - 2) for x in np.linspace(2 * c, 1 + 2 * c, 1001))
+    start = 2 * c + max(2 * c, (level + e) ** (1 / q))
+    spread = quad(lambda d: d**q - level - e, start, 1)[0]
+    area = 2 * quad(lambda x: (level - x**q) ** (a / (a - 1)), 0, c)[0]
+    expected = ((a - 1) * math.exp(r) * area / (2 * spread * a ** (a / (a - 1)))) ** (a - 1)
+    assert float(PeakCertificate(level)._multipliers(optdp.RDP(a, r), arb(q))) == pytest.approx(expected, rel=1e-7)
 
 
 def test_the_bound_holds_for_lattices_too():

@@ -160,6 +160,8 @@ def test_the_tests_leave_the_threshold_everywhere(eps, cap, loss):
     density = np.where(inside, pairs[np.arange(2 * m)[:, None], np.clip(target, 0, m - 1)], 0.0) * m
     heaviest = density.max(axis=0).sum() / m + 2 * b * float(g(far).max())
     assert heaviest <= float(period.weight(t)) * (1 + 0.02)
+    told = t / (1 - b) * (1 + 3 * edge * float(g(np.ones(1))[0]) / high.mean()) + 2 * b * (cap - t) / (1 - b)
+    assert float(period.weight(t)) == pytest.approx(told, rel=0.01)
 
 
 @pytest.mark.parametrize("eps", [2.0, pytest.param(5.0, marks=pytest.mark.soak), 12.0])

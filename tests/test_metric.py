@@ -227,7 +227,8 @@ def test_a_forged_solution_is_found_out():
     sound = found.certificate
     for change in (
         {"weights": ()}, {"weights": sound.weights[1:]}, {"weights": (-1.0, *sound.weights[1:])}, {"flows": sound.flows[1:]},
-        {"highs": (7, *sound.highs[1:])}, {"lows": (-1, *sound.lows[1:])}, {"outputs": (9, *sound.outputs[1:])},
+        {"highs": (7, *sound.highs[1:])}, {"lows": (7, *sound.lows[1:])}, {"lows": (-1, *sound.lows[1:])},
+        {"outputs": (9, *sound.outputs[1:])},
         {"flows": (math.nan, *sound.flows[1:])}, {"flows": (-1.0, *sound.flows[1:])}, {"highs": sound.lows},
     ):  # fmt: skip
         with pytest.raises(ValueError):

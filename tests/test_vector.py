@@ -515,6 +515,15 @@ def test_prices_of_radii_by_quadrature(d):
     assert -prices.shortfall(1e-3) == pytest.approx(least, abs=2e-3) and -prices.shortfall(1e-3) <= least + 1e-7
 
 
+@pytest.mark.parametrize(("mu", "nu"), [(0.9, 0.5), (1.7, -0.2), (4.0, -3.0), (4.0, -3.9), (0.4, -0.03)])
+def test_the_largest_cap_that_a_row_favours(mu, nu):
+    """In three dimensions a share h/2 of a sphere has 1 - t < h: the most over a grid of radii."""
+    c, square = mu / 2, nu + mu * mu / 4
+    r = np.linspace(max(c - math.sqrt(square), 1e-9), c + math.sqrt(square), 20_001)
+    share = np.clip((square - (r - c) ** 2) / (4 * c * r), 0, 1).max()
+    assert share <= _Prices(problem(1.0, optdp.Ball(3)), [(1.0, mu, nu)]).most[1] <= share * (1 + 1e-6)
+
+
 @pytest.mark.parametrize("weight", [5e-324, 1e-322, 1e-300, 2.0**60])
 def test_tiny_weights_prove_no_more(weight):
     """Products with weights next to the least float are rounded to nothing; a common factor changes nothing."""
