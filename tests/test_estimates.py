@@ -1,5 +1,6 @@
 """`optdp.estimate`, `optdp.recommend` and what they rest on: identities, agreement of two routes, refusals."""
 
+import importlib
 import json
 import math
 import pickle
@@ -736,6 +737,17 @@ def test_more_people_than_there_can_be_are_not_recommended():
     with pytest.raises(ValueError, match=r"n must be an integer >= 1 and <= 1000000000000"):
         optdp.recommend(area, 1.0, "frequencies", n=10**400)
     assert optdp.recommend(area, 1.0, "frequencies", error=1e-5).best.people > 10**9
+    loose = optdp.recommend(area, 1.0, "frequencies", error=1e300)
+    assert loose.n == loose.best.people == 1
+
+
+def test_a_simulated_error_of_zero_has_ratios(monkeypatch):
+    mechanism = optdp.solve_piecewise(1.0).mechanism
+    units = [(0.0, "a", "optimum", mechanism), (1.0, "b", "published", mechanism)]
+    monkeypatch.setattr(importlib.import_module("optdp.statistics.recommend"), "_rated", lambda *_, **__: (units, []))
+    ranked = optdp.recommend((0, 1), 1.0, "quantile", q=1 - 1e-12)
+    assert [row.ratio for row in ranked.rows] == [1.0, math.inf]
+    assert "of the 0.999999999999-quantile" in ranked.statement  # which is not the largest number
 
 
 def test_quantiles_are_as_precise_as_recommended():

@@ -233,3 +233,8 @@ def test_the_command_line_solves_it(capsys):
     assert "AffineOracle for 1000" in capsys.readouterr().out
     assert main(["solve", "frequency", "--eps", "2", "--categories", "red,green,blue", "--plain"]) == 0
     assert "Clarabel" in capsys.readouterr().out
+
+
+def test_an_integer_too_long_to_print_is_refused_by_name():
+    with pytest.raises(ValueError, match=r"categories is not allowed: categories must be an integer >= 2 and <= 10+$"):
+        optdp.solve_frequency(1.0, 10**5000)

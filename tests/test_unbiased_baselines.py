@@ -134,6 +134,17 @@ def test_discrete_laplace_has_the_published_variance_on_its_lattice():
             assert float(mechanism.variance(1.0)) == pytest.approx(printed(eps, steps), rel=1e-12)
 
 
+def test_the_absolute_error_on_a_lattice_is_that_of_all_its_points():
+    for steps in (1, 3):
+        mechanism = discrete_laplace(1.0, (-1.0, 1.0), steps)
+        y = -1.0 + mechanism.step * np.arange(-200, 200)
+        for x in (-1.0, -0.37, 0.5):
+            direct = float(mechanism.probability(y, x) @ np.abs(y - x))
+            assert float(mechanism.expected_loss(x, "abs")) == pytest.approx(direct, rel=1e-12)
+    for eps in (1e-3, 1e-5):  # millions of points count: about as for Laplace noise of scale 2/eps
+        assert discrete_laplace(eps, (-1.0, 1.0)).worst_case_loss("abs") == pytest.approx(2 / eps, rel=1e-6)
+
+
 def _ratio(mechanism: Mechanism, pairs) -> float:
     """The largest likelihood ratio seen over outputs, densities and atoms, for the given pairs of inputs."""
     low, high = mechanism.support()

@@ -59,7 +59,10 @@ def integer(name: str, value: object, *, low: int, high: int | None = None) -> i
         raise TypeError(f"{name} = {value!r} is not allowed: {allowed}")
     number = int(value)
     if number < low or (high is not None and number > high):
-        raise ValueError(f"{name} = {value!r} is not allowed: {allowed}")
+        shown = (
+            f" = {value!r}" if number.bit_length() <= 1000 else ""
+        )  # Python refuses to print those of many thousands
+        raise ValueError(f"{name}{shown} is not allowed: {allowed}")
     return number
 
 

@@ -261,7 +261,7 @@ def _ranked(
         if goal == "quantile":
             found = unit / math.sqrt(crowd)
             return _needed(mechanism, population, q, error, crowd, found) if mechanism is recommended()[1] else None
-        return math.ceil((unit / error) ** 2) if unit / error <= math.sqrt(PEOPLE) else None
+        return max(1, math.ceil((unit / error) ** 2)) if unit / error <= math.sqrt(PEOPLE) else None
 
     if population is not None:
         units, refused = rated()
@@ -275,18 +275,19 @@ def _ranked(
         needed = people(*recommended())
         if needed is None and goal != "quantile":
             raise ValueError(f"error = {error!r} is not allowed: more than 10^12 people would be needed")
-        crowd = max(1, needed or CROWD)
+        crowd = needed or CROWD
         if goal == "quantile":
             units, refused = rated()
     root = 1.0 if squared == 1.0 else math.sqrt(crowd)
     least = units[0][0]
     rows = tuple(
-        Choice(name, mechanism, kind, unit / root, unit, unit / least, people(unit, mechanism), _sent(mechanism, eps))
+        Choice(name, mechanism, kind, unit / root, unit, ratio, people(unit, mechanism), _sent(mechanism, eps))
         for unit, name, kind, mechanism in units
+        for ratio in [unit / least if least else math.inf if unit else 1.0]
     )
     bound = None if quick else _bound(area, eps, goal, population)
     what = {
-        "mean": "standard error of the mean", "quantile": f"root mean square error (simulated) of the {q:g}-quantile",
+        "mean": "standard error of the mean", "quantile": f"root mean square error (simulated) of the {q!r}-quantile",
         "distribution": f"root mean square standard error of the probabilities of {BINS} bins",
         "frequencies": "root mean square standard error of a frequency", "answers": "mean absolute error of an answer",
     }[goal]  # fmt: skip

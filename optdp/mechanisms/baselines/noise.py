@@ -601,9 +601,10 @@ class LatticeNoise(Mechanism):
 
     def expected_loss(self, x: ArrayLike, loss: LossLike = "abs") -> np.ndarray:
         law, inputs = self._loss(loss), self.domain.check(x)
-        if law == Squared and not self.clamped:
+        if law in (Absolute, Squared) and not self.clamped:  # E|Z - s| = E|Z| + s P(Z = 0) for s in [0, 1]
             share = np.mod(self._place(inputs), 1.0)
-            return self.step**2 * (self.noise.noise_loss(law) + share * (1 - share))
+            each = 1.0 if law == Squared else 2 * float(self.noise.noise_probability(0))
+            return self.step**law.exponent * (self.noise.noise_loss(law) + each * share * (1 - share))
         spread = 0 if self.clamped else int(min(-float(self.noise.quantile(1e-19)), 2e6))
         index = np.arange(-spread, self.steps + spread + 1)
         nodes = self.domain.lower + self.step * index
