@@ -202,6 +202,69 @@ def test_a_mechanism_of_which_nothing_is_known_says_what_to_define():
         optdp.compare(1.0, mechanisms=[Middle()])
 
 
+@pytest.mark.parametrize("domain", [optdp.Sphere(3), optdp.Ball(3), optdp.Box([0, 0], [1, 1])], ids=str)
+def test_where_outputs_are_vectors_the_methods_to_define_are_named(domain):
+    class Vectors(Mechanism):
+        def randomize(self, x, rng=None):
+            return np.array(x)
+
+        def density(self, y, x):
+            return np.ones(np.shape(y)[:-1])
+
+    mine = Vectors()
+    mine.domain = domain
+    x = domain.check(np.eye(domain.dimension)[0])
+    for ask in (mine.mean, mine.variance, mine.expected_loss):
+        with pytest.raises(TypeError, match="Vectors must define mean, variance and expected_loss"):
+            ask(x)
+    for ask in (mine.worst_case_loss, mine.average_loss):
+        with pytest.raises(TypeError, match="must define worst_input and average_loss"):
+            ask("squared")
+    with pytest.raises(TypeError, match="Vectors must define support"):
+        mine.support()
+
+
+def test_on_an_alphabet_probabilities_are_needed():
+    class Smooth(Bare):
+        def density(self, y, x):
+            return np.ones(np.broadcast(y, x).shape)
+
+    mine = Smooth(Response(("a", "b"), 0.4))
+    for ask in (mine.atoms, mine.support, mine.plot, lambda: mine.expected_loss("a", [[0, 1], [1, 0]])):
+        with pytest.raises(TypeError, match=r"define the method probability\(y, x\)"):
+            ask()
+    with pytest.raises(TypeError, match="its outputs are no numbers"):
+        Response(("a", "b"), 0.4).mean("a")
+
+
+class Shifted(Mechanism):
+    """Noise that is not symmetric: exponential, moved so that its median is 0."""
+
+    domain = optdp.Line()
+
+    def randomize(self, x, rng=None):
+        return np.asarray(x) + as_rng(rng).exponential(1.0, np.shape(x)) - math.log(2)
+
+    def density(self, y, x):
+        z = np.asarray(y) - x + math.log(2)
+        return np.where(z >= 0, np.exp(-np.maximum(z, 0.0)), 0.0)
+
+    def quantile(self, level):
+        return -np.log(2 * (1 - np.asarray(level)))
+
+
+def test_a_quantile_of_the_error_is_not_taken_from_noise_that_may_not_be_symmetric():
+    problem = optdp.Problem(optdp.GDP(1.0), "line", optdp.Quantile(0.9))
+    with pytest.raises(TypeError, match=r"Shifted has no value for it; define the method enclose\(objective\)"):
+        optdp.compare(problem, mechanisms=[Shifted()], time_limit=5)
+
+
+def test_a_mechanism_on_the_line_is_drawn_where_its_outputs_are():
+    curve = Shifted().plot().lines[0]
+    assert -0.7 < curve.get_xdata()[0] < 0 and 5 < curve.get_xdata()[-1] < 9
+    assert max(curve.get_ydata()) == pytest.approx(1.0, abs=0.05)
+
+
 def test_one_class_for_one_name():
     with pytest.raises(TypeError, match="there is a mechanism PiecewiseMechanism"):
         type("PiecewiseMechanism", (Dense,), {})

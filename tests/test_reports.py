@@ -153,6 +153,31 @@ def test_a_solution_is_drawn_under_its_statement():
         draw(3)
 
 
+def test_lengths_of_outputs_are_drawn_in_the_units_of_the_cube():
+    mechanism = optdp.solve_vector(2.0, 3, norm="linf").mechanism
+    for x, curve in zip([0.0, 0.5, 1.0], mechanism.plot().get_lines(), strict=True):
+        drawn = np.linalg.norm(mechanism.randomize(np.full((20_000, 3), x), 1), axis=1)
+        assert curve.get_label() == f"|x| = {x * math.sqrt(3):.3g}"
+        for radius, share in zip(curve.get_xdata()[1::2], curve.get_ydata()[1::2], strict=True):  # the upper end of each step
+            assert np.mean(drawn <= radius * (1 + 1e-9)) == pytest.approx(share, abs=0.02)
+
+
+def test_what_a_drawing_of_vectors_is_about_is_told_below_it():
+    lifted = LiftedMechanism.private(4.0, optdp.Ball(3))
+    for thing in (lifted, ScaledMechanism.private(optdp.Box([-1.0] * 3, [1.0] * 3), lifted)):
+        below = thing.plot().get_xlabel().replace("\n", " ")
+        assert "in R^4" in below.replace("of R^4", "in R^4") and "without their last coordinate" in below
+    assert "for inputs of norm 1" in CapMechanism.private(2.0, optdp.Ball(4)).plot().get_xlabel()
+    assert "norm 1" not in CapMechanism.private(2.0, optdp.Sphere(4)).plot().get_xlabel()
+    noise = optdp.solve_additive(1.0, 1e-9, discrete=False).mechanism  # notes stay under the title of a solution too
+    assert optdp.compare(1.0).plot().axes[0].get_ylim()[1] > 0 and noise.plot().get_title()
+
+
+def test_a_level_line_is_not_cut_by_the_frame():
+    axes = plot_losses({"noise": baselines.get("Laplace").build(optdp.Problem(optdp.LDP(1.0), (0, 1), "abs"))})
+    assert axes.get_ylim()[1] > 1.04 * max(axes.get_lines()[0].get_ydata())
+
+
 def test_what_is_missing_is_named_with_its_extra(monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
     monkeypatch.setitem(sys.modules, "pandas", None)

@@ -145,6 +145,23 @@ def test_the_absolute_error_on_a_lattice_is_that_of_all_its_points():
         assert discrete_laplace(eps, (-1.0, 1.0)).worst_case_loss("abs") == pytest.approx(2 / eps, rel=1e-6)
 
 
+@pytest.mark.parametrize("law", [optdp.Huber(0.5), optdp.Power(2.5), optdp.Threshold(1.5)], ids=str)
+def test_other_losses_on_a_lattice_are_those_of_all_its_points(law):
+    for eps, steps in ((1.0, 3), (1e-2, 100)):  # the second reaches beyond where points are grouped
+        mechanism = discrete_laplace(eps, (-1.0, 1.0), steps)
+        reach = int(60 * steps / eps)
+        y = -1.0 + mechanism.step * np.arange(-reach, reach)
+        for x in (-1.0, -0.37, 0.5):
+            direct = float(mechanism.probability(y, x) @ law(np.abs(y - x)))
+            assert float(mechanism.expected_loss(x, law)) == pytest.approx(direct, rel=1e-8)
+        k = np.arange(-reach, reach + 1)
+        direct = float(mechanism.noise.noise_probability(k) @ law(np.abs(k * 1.0)))
+        assert mechanism.noise.noise_loss(law) == pytest.approx(direct, rel=1e-8)
+    for eps in (1e-4, 1e-6):
+        wide = laplace(eps, (-1.0, 1.0)).expected_loss(0.3, law)
+        assert float(discrete_laplace(eps, (-1.0, 1.0)).expected_loss(0.3, law)) == pytest.approx(float(wide), rel=1e-6)
+
+
 def _ratio(mechanism: Mechanism, pairs) -> float:
     """The largest likelihood ratio seen over outputs, densities and atoms, for the given pairs of inputs."""
     low, high = mechanism.support()

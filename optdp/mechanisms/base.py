@@ -113,6 +113,11 @@ class Mechanism(ABC):
     def _nothing(self, y: ArrayLike, x: ArrayLike) -> np.ndarray:
         """Zeros: where one of the two is defined, it is the whole law."""
         kind = type(self)
+        if isinstance(self.domain, Alphabet) and kind.probability is Mechanism.probability:
+            raise TypeError(
+                f"{kind.__name__} on {self.domain} has no probabilities, which is not allowed where outputs are finitely "
+                "many: define the method probability(y, x)"
+            )
         if kind.density is Mechanism.density and kind.probability is Mechanism.probability:
             raise TypeError(
                 f"{kind.__name__} on {self.domain} has neither a density nor probabilities, which is not allowed where "
@@ -131,6 +136,8 @@ class Mechanism(ABC):
     @cached_property
     def _drawn_atoms(self) -> np.ndarray:
         if type(self).probability is Mechanism.probability:
+            if isinstance(self.domain, Alphabet):
+                self._nothing((), ())
             return np.empty(0)
         if isinstance(self.domain, Alphabet):
             inputs = np.array(self.domain.symbols[:9])
@@ -148,8 +155,12 @@ class Mechanism(ABC):
 
     def support(self, x: ArrayLike | None = None) -> tuple[Any, Any]:
         """(lowest, highest) output that occurs. Default: the domain's ends, or the outermost atoms if they are further out."""
-        ends = [] if isinstance(self.domain, Alphabet) else [self.domain.lower, self.domain.upper]
-        ends += self.atoms().tolist()
+        if isinstance(self.domain, Alphabet):
+            ends = self.atoms().tolist()
+        elif self._numeric:
+            ends = [self.domain.lower, self.domain.upper, *self.atoms().tolist()]
+        else:
+            raise TypeError(f"{type(self).__name__} must define support: its outputs are no numbers")
         return min(ends), max(ends)
 
     def mean(self, x: ArrayLike) -> np.ndarray:
@@ -220,6 +231,8 @@ class Mechanism(ABC):
 
         **Raises** ValueError if density and probabilities do not add up to 1: `support` or `atoms` miss some outputs.
         """
+        if not self._numeric:
+            raise TypeError(f"{type(self).__name__} must define mean, variance and expected_loss: its outputs are no numbers")
         inputs = self.domain.check(x)
         parts = [self._mass_and_mean(p, function) for p in np.array_split(inputs.reshape(-1), inputs.size // 512 + 1)]
         mass, mean = np.concatenate(parts, axis=1)
@@ -228,6 +241,12 @@ class Mechanism(ABC):
             told = "define `support` and `atoms` if outputs are missed, else correct them"
             raise ValueError(f"density and probability of {total}: {told}")
         return mean.reshape(inputs.shape)
+
+    @property
+    def _numeric(self) -> bool:
+        """Whether outputs are numbers, of which there are expectations: no vectors and no symbols."""
+        vectors = np.ndim(getattr(self.domain, "lower", 0)) or getattr(self.domain, "dimension", None) is not None
+        return not vectors and not (isinstance(self.domain, Alphabet) and self.atoms().dtype.kind not in "biuf")
 
     def _mass_and_mean(self, inputs: np.ndarray, function: Callable[[Any, Any], Any]) -> np.ndarray:
         """Rows P(any output) and E[function]."""

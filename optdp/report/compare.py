@@ -14,6 +14,7 @@ from optdp.exact import require
 from optdp.exact.numbers import Number, above, below
 from optdp.mechanisms import baselines
 from optdp.mechanisms.base import Mechanism
+from optdp.mechanisms.noise import AdditiveNoise
 from optdp.problem import (
     LDP,
     AllMechanisms,
@@ -208,9 +209,12 @@ def value_of(mechanism: Mechanism, objective: Objective) -> tuple[float, bool]:
         return float(mechanism.expected_loss(list(prior.categories), objective.loss) @ prior.probabilities), False
     if isinstance(objective, WorstCase):
         return mechanism.worst_case_loss(objective.loss), False
-    if isinstance(objective, Quantile) and hasattr(mechanism, "quantile"):  # noise is symmetric
+    if isinstance(objective, Quantile) and isinstance(mechanism, AdditiveNoise):  # which is symmetric
         return float(mechanism.quantile((1 + objective.level) / 2)), False
-    raise TypeError(f"{type(mechanism).__name__} has no value for the objective: {objective.phrase}")
+    raise TypeError(
+        f"objective = {objective} is not allowed: {type(mechanism).__name__} has no value for it; define "
+        "the method enclose(objective), which gives the two ends of an interval that holds it"
+    )
 
 
 def _row(name: str, mechanism: Mechanism, problem: Problem) -> dict[str, Any]:

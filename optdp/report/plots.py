@@ -242,7 +242,7 @@ def plot_outline(mechanism: Mechanism, ax: Axes | None = None, inputs: ArrayLike
             if len(shown.curves) == 1 and curve.kind == "dots":
                 ax.vlines(curve.x, 0, curve.y, color=colour)
             named.add(curve.label)
-        ax.set_ylim(0, None)
+        ax.set_ylim(0, 1.05 * max(max(curve.y) for curve in shown.curves))
         if len(labels) > 1:
             ax.legend(frameon=False)
     elif len(shown.table) == 1:
@@ -251,21 +251,22 @@ def plot_outline(mechanism: Mechanism, ax: Axes | None = None, inputs: ArrayLike
     else:
         image = ax.imshow(shown.table, aspect="auto", cmap="viridis")
         ax.figure.colorbar(image, ax=ax, label="P(y | x)")
-    ax.set(xlabel=shown.across, ylabel=shown.up)
+    under = "\n".join([shown.across, *textwrap.wrap(plain(shown.note), 72)])
+    ax.set(xlabel=under, ylabel=shown.up)
     if len(shown.table) > 1:
         name_axis(ax.xaxis, shown.across, shown.outputs)
         name_axis(ax.yaxis, shown.up, shown.inputs)
-    ax.set_title(_guarantee(mechanism, shown.note), fontsize=10)
+    ax.set_title(_guarantee(mechanism), fontsize=10)
     return ax
 
 
-def _guarantee(mechanism: Mechanism, note: str) -> str:
+def _guarantee(mechanism: Mechanism) -> str:
     """The title of a mechanism: its class, and what it guarantees, with an epsilon that is rounded up."""
     own = mechanism.guarantee()
     what = "no guarantee claimed" if own is None else str(own)
     if isinstance(own, LDP):
         what = f"{rounded_up(own.eps)}-LDP" + (" in real arithmetic" if own.ideal else "")
-    return textwrap.fill(plain(", ".join([f"{type(mechanism).__name__}: {what}", *([note] if note else [])])), 72)
+    return textwrap.fill(plain(f"{type(mechanism).__name__}: {what}"), 72)
 
 
 def plot_losses(mechanisms: Mapping[str, Mechanism], loss: LossLike = "abs", *, ax: Axes | None = None) -> Axes:
@@ -273,5 +274,5 @@ def plot_losses(mechanisms: Mapping[str, Mechanism], loss: LossLike = "abs", *, 
     domain = next(iter(mechanisms.values())).domain
     x = np.linspace(domain.lower, domain.upper, 401)
     drawn = {name: mechanism.expected_loss(x, loss) for name, mechanism in mechanisms.items()}
-    ylabel = f"expected loss ({loss})"
-    return curves(x.tolist(), drawn, ax=ax, marker=False, xlabel="input x", ylabel=ylabel, ylim=(0, None))
+    ylabel, top = f"expected loss ({loss})", 1.05 * max(float(np.max(losses)) for losses in drawn.values())
+    return curves(x.tolist(), drawn, ax=ax, marker=False, xlabel="input x", ylabel=ylabel, ylim=(0, top))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -23,7 +24,7 @@ from optdp.mechanisms.product import ProductMechanism
 from optdp.mechanisms.radial import RadialMechanism
 from optdp.mechanisms.scaled import ScaledMechanism
 from optdp.mechanisms.signs import SignMechanism
-from optdp.problem.domains import Alphabet, Integers
+from optdp.problem.domains import Alphabet, Ball, Integers
 
 #: A curve is sampled at this many places, and may then leave its samples by this share of its height.
 SAMPLES, ERROR = 1201, 5e-3
@@ -95,6 +96,11 @@ def outline(mechanism: Mechanism, inputs: Any = None) -> Picture:
         )
     low, high = mechanism.support()
     a, b = mechanism.domain.lower, mechanism.domain.upper
+    if not np.isfinite(b - a):  # numbers of any size: what is sent for one of them
+        a = b = 0.0
+        inputs = [0.0] if inputs is None else inputs
+        drawn = mechanism.randomize(np.tile(np.ravel(inputs), 4096), np.random.default_rng(0))
+        low, high = np.quantile(drawn, [0.001, 0.999]).tolist()
     if not np.isfinite([low, high]).all():  # unbounded noise: what is near the domain
         low, high = 3 * a - 2 * b, 3 * b - 2 * a
     y, atoms = np.linspace(low, high, SAMPLES), np.union1d(mechanism.atoms(), [low, high])
@@ -157,8 +163,18 @@ def _(mechanism: FrequencyOracle, inputs: Any = None) -> Picture:
 
 
 @outline.register
-def _(mechanism: LiftedMechanism | ScaledMechanism, inputs: Any = None) -> Picture:
-    return outline(mechanism.whole, inputs)
+def _(mechanism: LiftedMechanism, inputs: Any = None) -> Picture:
+    d = mechanism.dim
+    told = f"for inputs x with a coordinate more, unit vectors of R^{d + 1}; outputs are sent without their last coordinate"
+    return replace(outline(mechanism.whole), note=told)
+
+
+@outline.register
+def _(mechanism: ScaledMechanism, inputs: Any = None) -> Picture:
+    if isinstance(mechanism.whole, RadialMechanism):
+        return _norms(mechanism.whole, inputs, mechanism.scale)
+    shown = outline(mechanism.whole)
+    return replace(shown, note=shown.note.replace("x with", f"x/{mechanism.scale:.4g} with").replace("sent", "scaled and sent"))
 
 
 @outline.register
@@ -181,16 +197,24 @@ def _(mechanism: CapMechanism, inputs: Any = None) -> Picture:
     uniform = np.exp(log)
     found = uniform * np.where(t >= g, inside / share, (1 - inside) / (1 - share))
     curves = Curve.of("uniform direction", t, uniform), Curve.of("output", t, found)
-    return Picture("cosine of the angle between output and input", "density", curves)
+    note = "for inputs of norm 1" if isinstance(mechanism.domain, Ball) else ""
+    return Picture("cosine of the angle between output and input", "density", curves, note=note)
 
 
 @outline.register
 def _(mechanism: RadialMechanism, inputs: Any = None) -> Picture:
+    return _norms(mechanism, inputs)
+
+
+def _norms(mechanism: RadialMechanism, inputs: Any, scale: float = 1.0) -> Picture:
+    """How long the outputs are, `scale` times as long as those of the ball's mechanism for inputs of norm |x|/scale."""
+    longest = 1.0 if scale == 1 else math.sqrt(mechanism.dim)
     curves = []
-    for norm in np.atleast_1d((0.0, 0.5, 1.0) if inputs is None else np.asarray(inputs, dtype=float)).tolist():
-        radii, masses = mechanism.norms(norm)
+    for norm in (0.0, longest / 2, longest) if inputs is None else np.ravel(np.asarray(inputs, dtype=float)).tolist():
+        radii, masses = mechanism.norms(norm / scale)
         sums = np.append(0.0, np.cumsum(masses))
-        curves.append(Curve.of(f"|x| = {norm:.3g}", np.repeat(radii, 2), np.repeat(sums, 2)[1:-1]))  # in steps
+        label = f"|x| = {norm:.3g}"
+        curves.append(Curve.of(label, np.repeat(scale * radii, 2), np.repeat(sums, 2)[1:-1]))  # in steps
     return Picture("norm r of the output", "probability of |Y| <= r", tuple(curves))
 
 
