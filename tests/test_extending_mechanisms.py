@@ -204,23 +204,23 @@ def test_a_mechanism_of_which_nothing_is_known_says_what_to_define():
 
 @pytest.mark.parametrize("domain", [optdp.Sphere(3), optdp.Ball(3), optdp.Box([0, 0], [1, 1])], ids=str)
 def test_where_outputs_are_vectors_the_methods_to_define_are_named(domain):
-    class Vectors(Mechanism):
+    class Many(Mechanism):
         def randomize(self, x, rng=None):
             return np.array(x)
 
         def density(self, y, x):
             return np.ones(np.shape(y)[:-1])
 
-    mine = Vectors()
+    mine = Many()
     mine.domain = domain
     x = domain.check(np.eye(domain.dimension)[0])
     for ask in (mine.mean, mine.variance, mine.expected_loss):
-        with pytest.raises(TypeError, match="Vectors must define mean, variance and expected_loss"):
+        with pytest.raises(TypeError, match="Many must define mean, variance and expected_loss"):
             ask(x)
     for ask in (mine.worst_case_loss, mine.average_loss):
         with pytest.raises(TypeError, match="must define worst_input and average_loss"):
             ask("squared")
-    with pytest.raises(TypeError, match="Vectors must define support"):
+    with pytest.raises(TypeError, match="Many must define support"):
         mine.support()
 
 
@@ -254,7 +254,7 @@ class Shifted(Mechanism):
 
 
 def test_a_quantile_of_the_error_is_not_taken_from_noise_that_may_not_be_symmetric():
-    problem = optdp.Problem(optdp.GDP(1.0), "line", optdp.Quantile(0.9))
+    problem = optdp.Problem(optdp.GDP(1.0), optdp.Line(), optdp.Quantile(0.9), optdp.Additive())
     with pytest.raises(TypeError, match=r"Shifted has no value for it; define the method enclose\(objective\)"):
         optdp.compare(problem, mechanisms=[Shifted()], time_limit=5)
 
