@@ -131,6 +131,23 @@ def test_samples_follow_the_probabilities(found):
 points = st.tuples(st.floats(0, 0.5), st.floats(0, 0.5))
 
 
+@pytest.mark.parametrize(("ratio", "few"), [(50, 12), (50, 60), (3, 30)])
+def test_what_is_sent_is_the_same_sought_among_few_outputs(ratio, few):
+    rng = np.random.default_rng(1)
+    across, up = (part.ravel() for part in np.meshgrid(np.arange(16) / 16, np.arange(16) / 16))
+    outputs = np.stack([across, up], axis=1)
+    mechanism = PlaneMechanism.of_floors(SQUARE, outputs, rng.random(256) + 0.1, Fraction(ratio))
+    ties = np.concatenate([outputs, outputs + 1 / 32, rng.random((2000, 2))])
+    asked = rng.integers(0, mechanism._rest, len(ties))
+    everywhere = mechanism._among_all(ties, asked)
+    assert (mechanism._among_few(ties, asked, few) == everywhere).all()
+    distances = np.hypot(*(ties[:, None] - outputs).transpose(2, 0, 1))
+    rows, order = mechanism.rows(ties) * TOTAL - mechanism.floors, np.argsort(distances, axis=1, kind="stable")
+    sums = np.cumsum(np.take_along_axis(rows, order, axis=1), axis=1)
+    direct = np.take_along_axis(order, (sums <= asked[:, None]).sum(axis=1).clip(0, 255)[:, None], axis=1)[:, 0]
+    assert np.mean(direct == everywhere) > 0.99  # these sums are rounded
+
+
 @settings(max_examples=25, deadline=None)
 @given(
     st.lists(st.tuples(points, st.floats(0.01, 1), st.floats(0, 1)), min_size=1, max_size=5), st.sampled_from(["abs", "squared"]),

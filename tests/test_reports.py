@@ -18,7 +18,6 @@ import optdp
 from optdp import files
 from optdp.design.sweep import sweep
 from optdp.mechanisms import baselines
-from optdp.mechanisms.additive import AdditiveMechanism
 from optdp.mechanisms.cap import CapMechanism
 from optdp.mechanisms.lifted import LiftedMechanism
 from optdp.mechanisms.scaled import ScaledMechanism

@@ -232,7 +232,9 @@ class Mechanism(ABC):
         **Raises** ValueError if density and probabilities do not add up to 1: `support` or `atoms` miss some outputs.
         """
         if not self._numeric:
-            raise TypeError(f"{type(self).__name__} must define mean, variance and expected_loss: its outputs are no numbers")
+            raise TypeError(
+                f"{type(self).__name__} must define mean, variance and expected_loss: its outputs are no numbers"
+            )
         inputs = self.domain.check(x)
         parts = [self._mass_and_mean(p, function) for p in np.array_split(inputs.reshape(-1), inputs.size // 512 + 1)]
         mass, mean = np.concatenate(parts, axis=1)

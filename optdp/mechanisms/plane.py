@@ -11,6 +11,7 @@ this loses falls with the square of the cell's size. Cells are halved where it m
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
@@ -116,14 +117,19 @@ class PlaneMechanism(Mechanism):
         with np.errstate(under="ignore"):
             return np.asarray((inputs - np.array(self.domain.lower)) / float(self._unit))
 
-    def _distances(self, at: np.ndarray) -> np.ndarray:
+    def _distances(self, at: np.ndarray, some: Any = slice(None)) -> np.ndarray:
+        """Of each input to all outputs, or to `some`, a row of indices for each."""
         with np.errstate(under="ignore"):
-            across, up = (at[:, None, k] - self._points[:, k] for k in (0, 1))
+            across, up = (at[:, None, k] - self._points[some, k] for k in (0, 1))
             return np.asarray(np.sqrt(across * across + up * up))
 
     def _favoured(self, distances: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """(outputs by distance, what each of them gets beyond its floor)."""
+        """(outputs by distance, what each of them gets beyond its floor); of equally distant ones the first comes first."""
         order = np.argsort(distances, axis=1, kind="stable")
+        return order, self._more(order)
+
+    def _more(self, order: np.ndarray) -> np.ndarray:
+        """What the nearest outputs, in this order, get beyond their floors."""
         # Tops may sum to more than 63 bits: what lies beyond `rest` does not count.
         room = np.minimum(self._room, self._rest)[order]
         before = np.zeros(room.shape, dtype=np.int64)
@@ -134,7 +140,7 @@ class PlaneMechanism(Mechanism):
             for j in range(room.shape[1]):
                 before[:, j] = total
                 total = np.minimum(total, self._rest - room[:, j]) + room[:, j]
-        return order, np.clip(self._rest - before, 0, room)
+        return np.clip(self._rest - before, 0, room)
 
     def _rows(self, distances: np.ndarray) -> np.ndarray:
         """Probabilities (inputs, outputs), rounded to floats."""
@@ -153,15 +159,45 @@ class PlaneMechanism(Mechanism):
         place = np.searchsorted(np.cumsum(self._floors), drawn, side="right")
         far = np.flatnonzero(drawn >= TOTAL - self._rest)
 
-        def nearest(which: np.ndarray) -> np.ndarray:
-            order, more = self._favoured(self._distances(inputs[which]))
-            asked = drawn[which] - (TOTAL - self._rest)
-            column = (np.cumsum(more, axis=1) <= asked[:, None]).sum(axis=1)
-            return np.take_along_axis(order, column[:, None], axis=1)[:, 0]
+        if not far.size:
+            return self.atoms()[place].reshape(np.shape(x))
+        # Twice as many of the nearest as take, on average, what the floors leave: what is sent is nearly always one of these.
+        few = 2 * math.ceil(self._rest * len(self.outputs) / float(np.sum(self._room.astype(float)))) + 8
 
-        if far.size:
-            place[far] = self._blocks(far, nearest)
+        def nearest(which: np.ndarray) -> np.ndarray:
+            asked = drawn[which] - (TOTAL - self._rest)
+            if few < len(self.outputs) // 4:
+                return self._among_few(inputs[which], asked, few)
+            return self._among_all(inputs[which], asked)
+
+        place[far] = self._blocks(far, nearest)
         return self.atoms()[place].reshape(np.shape(x))
+
+    def _among_all(self, inputs: np.ndarray, asked: np.ndarray) -> np.ndarray:
+        """The outputs at these places of what the floors leave."""
+        order, more = self._favoured(self._distances(inputs))
+        column = (np.cumsum(more, axis=1) <= asked[:, None]).sum(axis=1)
+        return np.take_along_axis(order, column[:, None], axis=1)[:, 0]
+
+    def _among_few(self, inputs: np.ndarray, asked: np.ndarray, few: int) -> np.ndarray:
+        """The same, sought among the nearest few outputs first."""
+        some = np.sort(self._tree.query(inputs, few)[1], axis=1)
+        distances = self._distances(inputs, some)
+        nearer = np.argsort(distances, axis=1, kind="stable")
+        order, distances = (np.take_along_axis(part, nearer, axis=1) for part in (some, distances))
+        column = (np.cumsum(self._more(order), axis=1) <= asked[:, None]).sum(axis=1)
+        last = np.minimum(column, few - 1)[:, None]
+        place, distance = (np.take_along_axis(part, last, axis=1)[:, 0] for part in (order, distances))
+        # What is clearly nearer than the farthest of the few has the same place among all.
+        if (rest := np.flatnonzero(distance >= distances[:, -1] * (1 - 1e-12))).size:
+            place[rest] = self._among_all(inputs[rest], asked[rest])
+        return place
+
+    @cached_property
+    def _tree(self) -> Any:
+        from scipy.spatial import cKDTree
+
+        return cKDTree(self._points)
 
     def probability(self, y: ArrayLike, x: ArrayLike) -> np.ndarray:
         """The probability of the output y (two coordinates along the last axis) for the input x."""

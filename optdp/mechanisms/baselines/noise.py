@@ -440,7 +440,7 @@ class IntegerNoise(Tabulated, PublishedNoise):
     def grouped(self) -> tuple[np.ndarray, np.ndarray]:
         """(places, masses) of the law, down to a negligible tail: far out, of groups of integers at their middles.
 
-        Groups are 2^-12 of their distance wide, so that smooth losses are averaged to seven digits at least, at every eps above 1e-8.
+        Groups are 2^-12 of their distance wide: smooth losses are averaged to seven digits at every eps above 1e-8.
         """
         first, far = np.arange(1.0, GROUPED), max(-float(self.quantile(1e-19)), 1.0)
         if far > GROUPED:
