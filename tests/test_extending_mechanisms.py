@@ -237,7 +237,29 @@ def test_on_an_alphabet_probabilities_are_needed():
         Response(("a", "b"), 0.4).mean("a")
 
 
-class Shifted(Mechanism):
+def test_what_is_negative_is_no_density_though_it_adds_up_to_one():
+    class Tilted(Bare):
+        def density(self, y, x):
+            return 1 + 3 * (np.asarray(y) - 0.5) + 0 * np.asarray(x)
+
+    class Signed(Bare):
+        def probability(self, y, x):
+            return np.where(np.asarray(y) == "a", 1.2, -0.2) + 0 * (np.asarray(x) == "a")
+
+    with pytest.raises(ValueError, match="density of Tilted is not allowed: it is negative"):
+        Tilted(PiecewiseMechanism.private(1.0, 0.3)).expected_loss(0.5)
+    with pytest.raises(ValueError, match="probability of Signed is not allowed: it is negative"):
+        Signed(Response(("a", "b"), 0.4)).expected_loss("a", [[0, 1], [1, 0]])
+
+    class Halved(Atomic):
+        def probability(self, y, x):
+            return self.inner.probability(y, x) / 2
+
+    with pytest.raises(ValueError, match=r"Halved add up to 0\.5 instead of 1"):
+        Halved(Response(("a", "b"), 0.4)).expected_loss("a", [[0, 1], [1, 0]])
+
+
+class Skewed(Mechanism):
     """Noise that is not symmetric: exponential, moved so that its median is 0."""
 
     domain = optdp.Line()
@@ -255,12 +277,12 @@ class Shifted(Mechanism):
 
 def test_a_quantile_of_the_error_is_not_taken_from_noise_that_may_not_be_symmetric():
     problem = optdp.Problem(optdp.GDP(1.0), optdp.Line(), optdp.Quantile(0.9), optdp.Additive())
-    with pytest.raises(TypeError, match=r"Shifted has no value for it; define the method enclose\(objective\)"):
-        optdp.compare(problem, mechanisms=[Shifted()], time_limit=5)
+    with pytest.raises(TypeError, match=r"Skewed has no value for it; define the method enclose\(objective\)"):
+        optdp.compare(problem, mechanisms=[Skewed()], time_limit=5)
 
 
 def test_a_mechanism_on_the_line_is_drawn_where_its_outputs_are():
-    curve = Shifted().plot().lines[0]
+    curve = Skewed().plot().lines[0]
     assert -0.7 < curve.get_xdata()[0] < 0 and 5 < curve.get_xdata()[-1] < 9
     assert max(curve.get_ydata()) == pytest.approx(1.0, abs=0.05)
 

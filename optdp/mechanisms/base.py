@@ -182,7 +182,9 @@ class Mechanism(ABC):
             if law.array.shape != (len(domain), outputs.size):
                 raise ValueError(f"loss is not allowed: it must have {len(domain)} rows and {outputs.size} columns")
             inputs = domain.check(x)
-            return np.sum(self.probability(outputs, inputs[..., None]) * law.array[domain.index(inputs)], axis=-1)
+            rows = self._positive("probability", self.probability(outputs, inputs[..., None]))
+            self._whole(np.sum(rows, axis=-1))
+            return np.sum(rows * law.array[domain.index(inputs)], axis=-1)
         if isinstance(domain, Circle) and law.form == "distance":
             return self._expectation(x, lambda point, y: law(domain.distance(point, y)))
         return self._expectation(x, law.of)
@@ -238,10 +240,7 @@ class Mechanism(ABC):
         inputs = self.domain.check(x)
         parts = [self._mass_and_mean(p, function) for p in np.array_split(inputs.reshape(-1), inputs.size // 512 + 1)]
         mass, mean = np.concatenate(parts, axis=1)
-        if not np.abs(mass - 1).max(initial=0.0) <= 1e-6:  # a NaN is no mass either
-            total = f"{type(self).__name__} add up to {mass[np.argmax(np.abs(mass - 1))]:.9g} instead of 1"
-            told = "define `support` and `atoms` if outputs are missed, else correct them"
-            raise ValueError(f"density and probability of {total}: {told}")
+        self._whole(mass)
         return mean.reshape(inputs.shape)
 
     @property
@@ -253,13 +252,15 @@ class Mechanism(ABC):
     def _mass_and_mean(self, inputs: np.ndarray, function: Callable[[Any, Any], Any]) -> np.ndarray:
         """Rows P(any output) and E[function]."""
         atoms, (low, high) = self.atoms(), self.support()
-        share = self.probability(atoms, inputs[:, None]) + np.zeros((inputs.size, atoms.size))
+        share = self._positive(
+            "probability", self.probability(atoms, inputs[:, None]) + np.zeros((inputs.size, atoms.size))
+        )
         found = np.stack([share.sum(axis=1), np.sum(share * function(inputs[:, None], atoms), axis=1)])
         if type(self).density is Mechanism.density:
             return found
 
         def body(y: np.ndarray, x: np.ndarray) -> np.ndarray:
-            heights = self.density(y, x)
+            heights = self._positive("density", self.density(y, x))
             return heights * np.stack([np.ones(y.shape), np.where(heights > 0, function(x, y), 0.0)])
 
         if np.isfinite(low) and np.isfinite(high):
@@ -272,6 +273,19 @@ class Mechanism(ABC):
             return body(x + width * t / (1 - t * t), x) * width * (1 + t * t) / (1 - t * t) ** 2
 
         return found + quadrature(line, np.tile(np.linspace(-1, 1, 129) * (1 - 1e-9), (inputs.size, 1)), inputs)
+
+    def _whole(self, mass: np.ndarray) -> None:
+        """**Raises** ValueError if the probability of any output, of which there is one for each input, is not 1."""
+        if not np.abs(mass - 1).max(initial=0.0) <= 1e-6:  # a NaN is no mass either
+            total = f"{type(self).__name__} add up to {np.ravel(mass)[np.argmax(np.abs(mass - 1))]:.9g} instead of 1"
+            told = "define `support` and `atoms` if outputs are missed, else correct them"
+            raise ValueError(f"density and probability of {total}: {told}")
+
+    def _positive(self, name: str, values: np.ndarray) -> np.ndarray:
+        """**Raises** ValueError if some are below 0 by more than roundings."""
+        if np.any(values < -1e-9 * max(1.0, float(np.max(np.abs(values), initial=0.0)))):
+            raise ValueError(f"{name} of {type(self).__name__} is not allowed: it is negative for some outputs")
+        return values
 
     # --- what it guarantees
 
