@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -41,6 +42,8 @@ class Run:
     solver: LinearSolver | None
     progress: Progress
     began: float = field(default_factory=time.perf_counter)
+    #: A design may stop as soon as it is known on which side of this the optimum is.
+    target: float = math.nan
 
     @property
     def seconds(self) -> float:

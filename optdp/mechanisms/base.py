@@ -183,7 +183,7 @@ class Mechanism(ABC):
                 raise ValueError(f"loss is not allowed: it must have {len(domain)} rows and {outputs.size} columns")
             inputs = domain.check(x)
             rows = self._positive("probability", self.probability(outputs, inputs[..., None]))
-            self._whole(np.sum(rows, axis=-1))
+            self._adds_up(np.sum(rows, axis=-1))
             return np.sum(rows * law.array[domain.index(inputs)], axis=-1)
         if isinstance(domain, Circle) and law.form == "distance":
             return self._expectation(x, lambda point, y: law(domain.distance(point, y)))
@@ -240,7 +240,7 @@ class Mechanism(ABC):
         inputs = self.domain.check(x)
         parts = [self._mass_and_mean(p, function) for p in np.array_split(inputs.reshape(-1), inputs.size // 512 + 1)]
         mass, mean = np.concatenate(parts, axis=1)
-        self._whole(mass)
+        self._adds_up(mass)
         return mean.reshape(inputs.shape)
 
     @property
@@ -274,7 +274,7 @@ class Mechanism(ABC):
 
         return found + quadrature(line, np.tile(np.linspace(-1, 1, 129) * (1 - 1e-9), (inputs.size, 1)), inputs)
 
-    def _whole(self, mass: np.ndarray) -> None:
+    def _adds_up(self, mass: np.ndarray) -> None:
         """**Raises** ValueError if the probability of any output, of which there is one for each input, is not 1."""
         if not np.abs(mass - 1).max(initial=0.0) <= 1e-6:  # a NaN is no mass either
             total = f"{type(self).__name__} add up to {np.ravel(mass)[np.argmax(np.abs(mass - 1))]:.9g} instead of 1"

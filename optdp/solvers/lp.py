@@ -320,6 +320,8 @@ class Highs(LinearSolver):
 
 #: HiGHS's defaults of what is switched off for speed.
 USUAL: dict[str, Any] = {"presolve": "choose", "simplex_scale_strategy": 2}
+#: Iterations for each row and column after which a solve that began with a basis begins anew; HiGHS's own limit.
+STALLED, UNLIMITED = 10, 2**31 - 1
 
 
 class _HighsSession(Session):
@@ -330,7 +332,7 @@ class _HighsSession(Session):
     def __init__(self, solver: Highs, program: LinearProgram) -> None:
         super().__init__(solver, program)
         self.sign = -1.0 if program.maximise else 1.0  # always minimise: PDLP's duals of maxima have the other sign
-        self.highs = _highs_of(program, minimise=True)
+        self.highs, self.begun = _highs_of(program, minimise=True), False
         self.bare = [(option, USUAL[option]) for option, _ in solver.options if option in USUAL]
         for option, value in (
             ("threads", solver.threads), ("primal_feasibility_tolerance", solver.tolerance),
@@ -369,10 +371,12 @@ class _HighsSession(Session):
     def solve(self, *, time_limit: float = math.inf, method: str | None = None) -> LinearResult:
         chosen = method or self.solver.method
         self.highs.setOptionValue("solver", "choose" if chosen == "auto" else chosen)
-        if self.solver.iterations is not None:
-            # The limit is for the solver's own method, not for one that is asked for instead.
-            limit = self.solver.iterations if method is None else 2**31 - 1
-            self.highs.setOptionValue("simplex_iteration_limit", limit)
+        # The user's limit is for the solver's own method, not for one that is asked for instead. From the basis of the solve before
+        # simplex may go in circles where the start would be a moment's work.
+        own = UNLIMITED if self.solver.iterations is None or method is not None else self.solver.iterations
+        warm = STALLED * (self.highs.getNumRow() + self.highs.getNumCol()) if self.begun else UNLIMITED
+        self.begun = True
+        self.highs.setOptionValue("simplex_iteration_limit", min(own, warm))
         if math.isfinite(time_limit):
             self.highs.setOptionValue("time_limit", self.highs.getRunTime() + max(time_limit, SHORTEST))
         self.highs.run()
@@ -381,6 +385,12 @@ class _HighsSession(Session):
             self.highs.resetGlobalScheduler(True)
             self.highs.run()
         ended = self.highs.getModelStatus().name
+        if ended == "kIterationLimit" and warm < own:
+            log.debug("HiGHS %s: no end in sight after %d iterations, from the start", chosen, warm)
+            self.highs.setOptionValue("simplex_iteration_limit", own)
+            self.highs.clearSolver()
+            self.highs.run()
+            ended = self.highs.getModelStatus().name
         if ended == "kSolveError" or (self.bare and ended == "kUnknown"):
             # The basis it began with may be of no use, and what goes fast without presolve or scaling may need them: once more
             # from the start, with both from here on.

@@ -63,6 +63,8 @@ RARE = 1e-6
 MOST, EACH, ROUNDS = 1500, 6, 300
 #: Cuts that have cost nothing for more rounds than this may be dropped.
 IDLE = 4
+#: By what share an objective must be off what it is compared with, to be so when it is proven.
+DECIDED = 1e-5
 #: How far from private noise to the relaxation's optimum cuts are looked for.
 STEP = 0.5
 #: What counts as breaking the curve; the share of the parameters that noise is for to start from,
@@ -225,7 +227,7 @@ class TailProgram:
         cost = np.append(price, -tie) * self.scale * self.magnify
         self.cuts: list[Cut] = []
         self.rounds = 0
-        self.deadline = math.inf
+        self.deadline, self.target = math.inf, math.nan
         # p_k >= 0, and the atom's column is fixed at 0 where it is not allowed.
         follow = np.append(at[1:], size + 1)
         shape = [((1, 2.0),), *(((j, 1.0), (k, -1.0)) for k, j in zip(at.tolist(), follow.tolist(), strict=True))]
@@ -368,7 +370,7 @@ class TailProgram:
 
         **Arguments:** `inner`: tail probabilities (and the atom) that keep the curve: cuts are looked for halfway between the
         relaxation's optimum and them, which are deeper there; what breaks nothing is the next `inner`. `tolerance`: what counts
-        as breaking; `rtol`: how near both objectives must come, relatively.
+        as breaking; `rtol`: how near both objectives must come, relatively, if `target` is between them.
         """
         self.inner = inner
         for _ in range(ROUNDS):
@@ -386,8 +388,10 @@ class TailProgram:
                 if fresh:
                     break
                 self.inner = tried
-            value = self.cost(self.inner)
-            if not fresh or value - (self.objective + self.constant) <= rtol * value:
+            value, lower = self.cost(self.inner), self.objective + self.constant
+            if not fresh or value - lower <= rtol * value:
+                return True
+            if value < self.target * (1 - DECIDED) or lower > self.target * (1 + DECIDED):
                 return True
             if time.perf_counter() > self.deadline:
                 return False
@@ -539,9 +543,9 @@ def _tail_multiplier(program: TailProgram, multipliers: list[Multiplier], exact:
 class _Task(LatticeTask):
     """A problem in the numbers that the search works with."""
 
-    def __init__(self, problem: Problem, deadline: float, solver: LinearSolver | None) -> None:
+    def __init__(self, problem: Problem, deadline: float, solver: LinearSolver | None, target: float = math.nan) -> None:
         super().__init__(problem)
-        self.deadline, self.written, privacy = deadline, solver, self.privacy
+        self.deadline, self.target, self.written, privacy = deadline, target, solver, self.privacy
         self.solver = solver or Highs(tolerance=1e-9, options=(("small_matrix_value", 1e-12),))
         #: For meshes: what it says is tested, and much sooner there.
         rough = ("small_matrix_value", 1e-12), ("presolve", "off")
@@ -696,7 +700,7 @@ def _bracket(task: _Task, n: int, coarse: TailProgram | None, share: float) -> B
     for last in (False,) * 4 + (True,):
         size = 2 * coarse.size if coarse else math.ceil(radius * n) + n
         program, now = task.program(n, size, slack), time.perf_counter()
-        program.deadline = now + (NOISE if task.beyond else 1.0) * (task.deadline - now)
+        program.deadline, program.target = now + (NOISE if task.beyond else 1.0) * (task.deadline - now), task.target
         program.add([*task.start(program), *cuts])
         solved = program.solve(coarse.spread() if coarse else task.core(program), tolerance, share)
         if coarse and not program.values.any():
@@ -712,7 +716,7 @@ def _bracket(task: _Task, n: int, coarse: TailProgram | None, share: float) -> B
             continue
         if task.beyond:
             relaxed = task.program(n, size, 0.0, free=True)
-            relaxed.deadline = task.deadline
+            relaxed.deadline, relaxed.target = task.deadline, task.target
             near = [cut for _, cut in program.active() if cut.ends[0] > -size and cut.ends[-1] + cut.shift < size]
             relaxed.add([*task.start(relaxed), *near])
             relaxed.solve(program.inner, tolerance, share)
@@ -906,7 +910,7 @@ def design(run: Run, *, n: int | None = None, gaussian: bool = True) -> Solution
 def _on_lattices(run: Run, rtol: float, n: int | None, gaussian: bool) -> Solution:
     problem = run.problem
     privacy: Any = problem.privacy
-    task = _Task(problem, run.began + run.time_limit, run.solver)
+    task = _Task(problem, run.began + run.time_limit, run.solver, run.target)
     fixed = n is not None or task.integers
     points = n or (int(task.width) if task.integers else math.ceil(4 * float(privacy.mu)) if task.gaussian else 6)
     best: Bracket | None = None
@@ -939,9 +943,10 @@ def _on_lattices(run: Run, rtol: float, n: int | None, gaussian: bool) -> Soluti
                 break
             coarse, best = found.program, found.better(best)
             whole = best.better(known)
-        if time.perf_counter() > task.deadline or whole.gap <= rtol:
+        decided = whole.value <= task.target or whole.lower > task.target
+        if time.perf_counter() > task.deadline or whole.gap <= rtol or decided:
             break
-    if task.loss.exponent is None and not fixed and not whole.gap <= rtol:
+    if task.loss.exponent is None and not fixed and not whole.gap <= rtol and math.isnan(task.target):
         whole = _borrowed(run, gaussian, whole)
     if whole.mechanism is None or math.isinf(whole.value):
         raise ValueError(

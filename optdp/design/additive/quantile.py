@@ -42,13 +42,13 @@ from optdp.solution import Solution
 
 #: Lattices with more points per sensitivity are not tried, by design, for quantiles of at least a sensitivity, and in proportion
 #: below it, up to LIMIT.
-FINEST = {"approximate": 64, "curve": 24, "divergence": 32}
+FINEST = {"approximate": 64, "curve": 48, "divergence": 32}
 LIMIT = 256
 #: The largest sensitivity at which integers are points of a lattice: noise is rounded to more of them. Under GDP also the most
 #: pairs of integers within a sensitivity of each other, about, over mu, where quantiles are of some integers.
 CROWDED, PAIRS, SOME = 32, 64, 4
 #: Probabilities are tried for so many distances at most, and solved to gaps so many times that of the quantile: they fall faster.
-PROBES, STEEPER = 60, 3.0
+PROBES, STEEPER, COST = 60, 3.0, 3.5
 #: By which shares less than the error bar a distance is for which more is proven, one after the other.
 LESS = (1e-11, 1e-9, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2)
 #: The designs of the probabilities.
@@ -99,7 +99,9 @@ class _Search:
         rtol, left = min(STEEPER * run.rtol, 0.1), max(run.left(), 0.1)
         told = f"P(|X| > {limit:.6g})" + (f", {n} lattice points per sensitivity" if n else "")
         progress = run.progress.part(told, self.best.lower, self.best.value)
-        one = replace(run, problem=problem, rtol=rtol, time_limit=left, began=time.perf_counter(), progress=progress)
+        one = replace(
+            run, problem=problem, rtol=rtol, time_limit=left, began=time.perf_counter(), progress=progress, target=1 - self.level
+        )
         try:
             found = _design(problem).design(one, n=None if self.integers else n)
         except ValueError as error:
@@ -138,7 +140,7 @@ class _Search:
         def worth(found: tuple[Fraction, int]) -> float:
             """By how much the bracket is shorter then, if the estimate is right, over about what it costs."""
             at, n = float(found[0]), found[1]
-            return (at - float(a) if at < guess else float(b) - at) / n**2
+            return (at - float(a) if at < guess else float(b) - at) / n**COST
 
         lattices = [self.fixed] if self.fixed else range(1, finest + 1)
         every = [
