@@ -78,6 +78,7 @@ class Program:
 
         **Raises** ValueError if the model is neither, or the ending is not one of its formats.
         """
+        files.sound(path)
         model, target = self.model, Path(path)
         if not hasattr(model, "write"):
             raise ValueError(f"a {type(model).__name__} has no file format: use program.model")

@@ -87,6 +87,8 @@ def test_gap_report_of_solutions_and_of_a_spec():
         optdp.gap_report([1])
     with pytest.raises(ValueError, match="problem = 'x'"):
         optdp.gap_report({"problem": "x"})
+    with pytest.raises(ValueError, match="solutions_or_spec has no 'problem', which must be there: one of 'piecewise'"):
+        optdp.gap_report({"dim": b"1"})
 
 
 def test_a_users_mechanism_stands_beside_the_optimum():
@@ -372,6 +374,13 @@ def test_an_empty_grid_is_refused(problem):
 def test_dimensions_stand_beside_epsilons():
     report = optdp.gap_report({"problem": "vector", "eps": 1.0, "dim": [2, 3]})
     assert [c.heading for c in report.columns][:3] == ["eps", "d", "lower bound"]
+
+
+@pytest.mark.parametrize(("problem", "name"), [("vector", "dim"), ("piecewise", "eps"), ("releases", "releases")])
+def test_a_text_is_no_grid(problem, name):
+    """The entries of b"1" are 49: a report on dimension 49."""
+    with pytest.raises(TypeError, match=rf"{name} = b'1' is not allowed: {name} must be"):
+        optdp.gap_report({"problem": problem, name: b"1"})
 
 
 def test_titles_fit_and_axes_are_axes():

@@ -166,6 +166,7 @@ FORMATS = (".png", ".svg", ".pdf")
 
 def can_save(path: str | Path) -> None:
     """**Raises** ValueError or RuntimeError where `save_figure` would: to be called before what takes long."""
+    files.sound(path)
     if Path(path).suffix.lower() not in FORMATS:
         raise ValueError(f"path = {str(path)!r} is not allowed: a figure is written as {', '.join(FORMATS)}")
     pyplot()
