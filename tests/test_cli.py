@@ -343,3 +343,37 @@ def test_randomize_refuses_what_samples_floats_and_paths_that_cannot_be_written(
         status, _, err = run(capsys, *common, *options, source, tmp_path / "out.csv")
         assert status == 2 and words in err
         assert sorted(p.name for p in tmp_path.iterdir()) == ["in.csv"]
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("solve", "composite", "--eps", 1, "--target", 3), "target = 3.0 is not allowed with backend = 'auto'"),
+        (("solve", "composite", "--eps", 1, "--inputs", 2, 5, "--lower", 1), "not allowed beside inputs"),
+        (("solve", "composite", "--eps", 1, "--inputs", 2, 5, "--sensitivity", 2), "not allowed beside inputs"),
+        (("report", "vector", "--dim", 2, 3, "--plot", "v.png"), "--plot is not allowed with several --dim"),
+        (("report", "kernel", "--plot", "v.txt"), "path = 'v.txt' is not allowed: a figure is written as"),
+        (("report", "kernel", "--html", "v.txt"), "--html v.txt is not allowed: a page is written as .html"),
+        (("evaluate", "--data", "anes96:age", "--range", 0, 10), "--range is not allowed with --data"),
+        (("evaluate", "--data", "anes96:age", "--column", "age"), "--column is not allowed with --data"),
+        (("recommend",), "eps is missing"),
+    ],
+)
+def test_options_that_would_play_no_part_are_refused(capsys, tmp_path, monkeypatch, words, said):
+    monkeypatch.chdir(tmp_path)
+    status, out, err = run(capsys, *words)
+    assert status == 2 and said in err and not out and not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("mechanism", ["PM", "unbiased kernel"])
+def test_a_loss_is_for_mechanisms_that_are_designed_for_one(capsys, tmp_path, mechanism):
+    (tmp_path / "in.csv").write_text("age\n30\n")
+    column = ("--eps", 1, "--column", "age", "--lower", 0, "--upper", 120, tmp_path / "in.csv", tmp_path / "out.csv")
+    status, _, err = run(capsys, "randomize", "--mechanism", mechanism, "--loss", "squared", *column)
+    assert status == 2 and f"--loss is not allowed with --mechanism {mechanism!r}" in err
+
+
+def test_a_report_without_a_figure_has_no_option_for_one(capsys):
+    with pytest.raises(SystemExit):
+        run(capsys, "hypothesis", "--samples", 1, "--plot", "h.png")
+    assert "--plot" in capsys.readouterr().err

@@ -50,7 +50,7 @@ def _piecewise(commands: Commands) -> None:
     options.add_domain(parser)
 
     text = "prove, at random epsilons, that no m pieces beat three"
-    parser = report_command(commands.top, "hypothesis", text)
+    parser = report_command(commands.top, "hypothesis", text, figure=False)
     parser.set_defaults(run=_hypothesis)
     option(parser, "--samples", 10_000, "how many epsilons")
     option(parser, "--pieces", "3-9", "pieces asked about", type=_pieces, metavar="M or M-N")
