@@ -1,15 +1,17 @@
 """The command line, as a user meets it."""
 
+import argparse
 import csv
 import io
 import json
+import re
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import optdp
-from optdp.cli import main
+from optdp.cli import build_parser, main
 
 
 def run(capsys, *arguments):
@@ -377,3 +379,16 @@ def test_a_report_without_a_figure_has_no_option_for_one(capsys):
     with pytest.raises(SystemExit):
         run(capsys, "hypothesis", "--samples", 1, "--plot", "h.png")
     assert "--plot" in capsys.readouterr().err
+
+
+def test_the_page_about_the_command_line_names_every_command():
+    """Also each problem of solve and report, and each option of solve kernel that changes the problem."""
+    page = (Path(__file__).parents[1] / "docs" / "command-line.md").read_text(encoding="utf-8")
+    words = set(re.findall(r"[\w-]+", page))
+
+    def below(parser):
+        return next(a.choices for a in parser._actions if isinstance(a, argparse._SubParsersAction))
+
+    top = below(build_parser())
+    options = {"--unbiased", "--circle", "--box", "--metric", "--outputs", "--prior"}
+    assert {*top, *below(top["solve"]), *below(top["report"]), *options} <= words

@@ -551,3 +551,19 @@ def test_a_table_says_of_a_mechanism_what_the_mechanism_says():
     laplace = baselines.get("Laplace").build(optdp.Problem(optdp.LDP(1.0), optdp.Interval(0, 1), "abs"))
     for eps, told in ((1.0, "in real arithmetic"), (0.9, "no")):
         assert guarantees(laplace, optdp.Problem(optdp.LDP(eps), (0, 1), "abs")) == told
+
+
+def test_a_narrow_logarithmic_axis_has_ticks_on_both_sides_of_1():
+    axes = optdp.gap_report({"problem": "piecewise", "eps": [0.5, 2.0]}).plot().axes[0]
+    bottom, top = axes.get_ylim()
+    shown = [tick for tick in axes.get_yticks() if bottom <= tick <= top]
+    assert 1 in np.round(shown, 9) and sum(tick > 1.001 for tick in shown) >= 3
+
+
+def test_one_epsilon_is_drawn_as_a_point():
+    """A line through one point is not seen: of a simulation at one epsilon the theory was missing."""
+    from optdp.report.plots import curves
+
+    (one,) = curves([1.0], {"theory": [0.5]}, marker=False).lines
+    (many, *_) = curves([1.0, 2.0], {"theory": [0.5, 0.4]}, marker=False).lines
+    assert one.get_marker() == "o" and many.get_marker() == ""
