@@ -359,6 +359,14 @@ def test_randomize_refuses_what_samples_floats_and_paths_that_cannot_be_written(
         (("evaluate", "--data", "anes96:age", "--range", 0, 10), "--range is not allowed with --data"),
         (("evaluate", "--data", "anes96:age", "--column", "age"), "--column is not allowed with --data"),
         (("recommend",), "eps is missing"),
+        (
+            ("solve", "lip", "--prior", "0.1,0.9", "--eps", 1, "--kernel", "--json"),
+            "--kernel is not allowed with --json",
+        ),
+        (
+            ("solve", "additive", "--eps", 1, "--profile", "--json"),
+            "--profile without pairs is not allowed with --json",
+        ),
     ],
 )
 def test_options_that_would_play_no_part_are_refused(capsys, tmp_path, monkeypatch, words, said):

@@ -366,6 +366,8 @@ def _asked_notion(args: argparse.Namespace) -> Privacy | None:
 
 
 def _solve_additive(args: argparse.Namespace) -> int:
+    if args.profile == [] and args.json:
+        raise ValueError("--profile without pairs is not allowed with --json: it prints a table")
     notion: Any = _asked_notion(args)
     if notion is None:
         if args.eps is None:

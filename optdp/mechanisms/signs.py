@@ -243,7 +243,7 @@ class SignMechanism(UnbiasedVectors):
 
     def __repr__(self) -> str:
         return (
-            f"SignMechanism on {self.domain}: the signs of {self.k} coordinates, at least {self.least} of them right with "
+            f"SignMechanism on {self.domain}: the signs of {self.k} of {self.domain.dimension} coordinates, at least {self.least} of them right with "
             f"probability {self.coins / COINS:.6g}, times {self._floats[0]:.6g}; eps = {self._told()}"
         )
 
