@@ -243,8 +243,8 @@ class SignMechanism(UnbiasedVectors):
 
     def __repr__(self) -> str:
         return (
-            f"SignMechanism on {self.domain}: the signs of {self.k} of {self.domain.dimension} coordinates, at least {self.least} "
-            f"of them right with probability {self.coins / COINS:.6g}, times {self._floats[0]:.6g}; eps = {self._told()}"
+            f"SignMechanism on {self.domain}: the signs of {self.k} of {self.domain.dimension} coordinates, at least "
+            f"{self.least} of them right with probability {self.coins / COINS:.6g}, times {self._floats[0]:.6g}; eps = {self._told()}"
         )
 
 
