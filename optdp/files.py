@@ -204,7 +204,7 @@ def _descriptor(path: str | Path) -> int | None:
 
 def _place(path: str | Path) -> tuple[Path, int | None, bool]:
     """(where `path` leads through links, the number of what is open already, whether a regular file is or will be there)."""
-    _sound(path)
+    sound(path)
     number = _descriptor(path)
     if number is not None:
         return Path("-"), number, False
@@ -226,8 +226,10 @@ def _place(path: str | Path) -> tuple[Path, int | None, bool]:
     return target, None, stat.S_ISREG(mode)
 
 
-def _sound(path: str | Path) -> None:
-    """**Raises** ValueError for a path that no file has; systems say "embedded null byte" without it."""
+def sound(path: str | Path) -> None:
+    """**Raises** TypeError for what is no path, ValueError for one that no file has: systems do not name the argument."""
+    if not isinstance(path, str | os.PathLike):
+        raise TypeError(f"path = {path!r} is not allowed: it must be a str or a pathlib.Path")
     if "\0" in str(path):
         raise ValueError(f"path = {str(path)!r} is not allowed: no file has a name with a null character")
 
@@ -274,7 +276,7 @@ def _identity(path: str | Path, standard: int) -> tuple[int, int] | None:
 @contextmanager
 def reading(path: str | Path) -> Iterator[IO[bytes]]:
     """The bytes of a file, or of standard input for "-". **Raises** OSError."""
-    _sound(path)
+    sound(path)
     if str(path) != "-":
         with open(path, "rb") as stream:
             yield stream

@@ -78,6 +78,7 @@ class Program:
 
         **Raises** ValueError if the model is neither, or the ending is not one of its formats.
         """
+        files.sound(path)
         model, target = self.model, Path(path)
         if not hasattr(model, "write"):
             raise ValueError(f"a {type(model).__name__} has no file format: use program.model")
@@ -224,12 +225,13 @@ class Solution:
 
     def __str__(self) -> str:
         given = f"  provided that {self.assumptions}\n" if self.assumptions else ""
+        seconds = self.program.seconds
         return (
             f"{self.problem.statement()}\n"
             f"  optimum in [{below(self.lower_bound, 12)}, {above(self.value, 12)}], gap {self.gap:.1e} "
             f"(asked: {self.program.rtol:g}): {self.status.value}\n"
             f"{given}  {self.mechanism!r}\n"
-            f"  {self.program.solver}, {self.program.seconds * 1e3:.3g} ms"
+            f"  {self.program.solver}, {f'{seconds:.3g} s' if seconds >= 1 else f'{seconds * 1e3:.3g} ms'}"
         )
 
     def __repr__(self) -> str:

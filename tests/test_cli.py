@@ -1,15 +1,17 @@
 """The command line, as a user meets it."""
 
+import argparse
 import csv
 import io
 import json
+import re
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import optdp
-from optdp.cli import main
+from optdp.cli import build_parser, main
 
 
 def run(capsys, *arguments):
@@ -343,3 +345,58 @@ def test_randomize_refuses_what_samples_floats_and_paths_that_cannot_be_written(
         status, _, err = run(capsys, *common, *options, source, tmp_path / "out.csv")
         assert status == 2 and words in err
         assert sorted(p.name for p in tmp_path.iterdir()) == ["in.csv"]
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("solve", "composite", "--eps", 1, "--target", 3), "target = 3.0 is not allowed with backend = 'auto'"),
+        (("solve", "composite", "--eps", 1, "--inputs", 2, 5, "--lower", 1), "not allowed beside inputs"),
+        (("solve", "composite", "--eps", 1, "--inputs", 2, 5, "--sensitivity", 2), "not allowed beside inputs"),
+        (("report", "vector", "--dim", 2, 3, "--plot", "v.png"), "--plot is not allowed with several --dim"),
+        (("report", "kernel", "--plot", "v.txt"), "path = 'v.txt' is not allowed: a figure is written as"),
+        (("report", "kernel", "--html", "v.txt"), "--html v.txt is not allowed: a page is written as .html"),
+        (("evaluate", "--data", "anes96:age", "--range", 0, 10), "--range is not allowed with --data"),
+        (("evaluate", "--data", "anes96:age", "--column", "age"), "--column is not allowed with --data"),
+        (("recommend",), "eps is missing"),
+        (
+            ("solve", "lip", "--prior", "0.1,0.9", "--eps", 1, "--kernel", "--json"),
+            "--kernel is not allowed with --json",
+        ),
+        (
+            ("solve", "additive", "--eps", 1, "--profile", "--json"),
+            "--profile without pairs is not allowed with --json",
+        ),
+    ],
+)
+def test_options_that_would_play_no_part_are_refused(capsys, tmp_path, monkeypatch, words, said):
+    monkeypatch.chdir(tmp_path)
+    status, out, err = run(capsys, *words)
+    assert status == 2 and said in err and not out and not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("mechanism", ["PM", "unbiased kernel"])
+def test_a_loss_is_for_mechanisms_that_are_designed_for_one(capsys, tmp_path, mechanism):
+    (tmp_path / "in.csv").write_text("age\n30\n")
+    column = ("--eps", 1, "--column", "age", "--lower", 0, "--upper", 120, tmp_path / "in.csv", tmp_path / "out.csv")
+    status, _, err = run(capsys, "randomize", "--mechanism", mechanism, "--loss", "squared", *column)
+    assert status == 2 and f"--loss is not allowed with --mechanism {mechanism!r}" in err
+
+
+def test_a_report_without_a_figure_has_no_option_for_one(capsys):
+    with pytest.raises(SystemExit):
+        run(capsys, "hypothesis", "--samples", 1, "--plot", "h.png")
+    assert "--plot" in capsys.readouterr().err
+
+
+def test_the_page_about_the_command_line_names_every_command():
+    """Also each problem of solve and report, and each option of solve kernel that changes the problem."""
+    page = (Path(__file__).parents[1] / "docs" / "command-line.md").read_text(encoding="utf-8")
+    words = set(re.findall(r"[\w-]+", page))
+
+    def below(parser):
+        return next(a.choices for a in parser._actions if isinstance(a, argparse._SubParsersAction))
+
+    top = below(build_parser())
+    options = {"--unbiased", "--circle", "--box", "--metric", "--outputs", "--prior"}
+    assert {*top, *below(top["solve"]), *below(top["report"]), *options} <= words

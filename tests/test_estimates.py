@@ -718,6 +718,14 @@ def test_the_error_of_an_answer_cannot_be_wished_for():
         optdp.recommend((0, 1), None, "answers", n=100)
 
 
+def test_the_error_of_an_answer_is_not_about_a_number_of_people():
+    found = optdp.recommend((0, 1), 1.0, "answers", n=100)
+    assert found.statement == "mean absolute error of an answer in the worst case, eps = 1"
+    mean = optdp.recommend((0, 1), 1.0, "mean", n=100)
+    assert mean.statement == "standard error of the mean about 100 people in the worst case, eps = 1"
+    assert "under the uniform prior" in optdp.recommend((0, 1), 1.0, "answers", prior="uniform").statement
+
+
 def test_a_level_is_for_quantiles_alone():
     """It was ignored for the other goals."""
     with pytest.raises(ValueError, match=r"q = 0\.9 is not allowed with goal = 'mean': it is for goal = 'quantile'"):

@@ -259,6 +259,15 @@ def test_missing_files_are_the_systems_business(tmp_path):
         optdp.Solution.load(tmp_path)
 
 
+@pytest.mark.parametrize("path", [None, 3, b"solution.json"])
+def test_what_is_no_path_is_named(path):
+    found = optdp.solve_piecewise(1.0)
+    report = optdp.gap_report(found)
+    for call in (optdp.Solution.load, Mechanism.load, optdp.Plan.load, found.save, found.program.write, report.save):
+        with pytest.raises(TypeError, match=r"path = .* is not allowed: it must be a str or a pathlib\.Path"):
+            call(path)
+
+
 def test_the_file_says_its_format_and_the_library(tmp_path):
     path = tmp_path / "solution.json"
     solution("piecewise abs").save(path)

@@ -61,7 +61,7 @@ def test_the_papers_example_is_not_lip_and_its_value_is_not_attainable():
     failure = refused.failures[0]
     assert failure.name == "privacy"
     assert "highest posterior/prior 6.689" in failure.detail
-    assert "at category 1, output 1 >  e^1" in failure.detail
+    assert "at category 1, output 1 > e^1" in failure.detail
 
 
 def test_where_the_papers_form_holds_it_is_optimal():

@@ -278,10 +278,15 @@ def test_wrong_points_and_graphs_are_named():
         ([(0, 1)], (0.0,)),
         ([(0, 1)], (1.0, 1.0)),
     ):
-        with pytest.raises(ValueError, match="metric"):
+        with pytest.raises(ValueError, match=r"edges|length"):
             optdp.Graph(edges, lengths)
-    for edges, lengths in ((3, ()), ([(0, 1)], 2.0)):
-        with pytest.raises(TypeError, match=r"metric: (edges|lengths) is not allowed: .* must be a list of"):
+    for edges, lengths, words in (
+        (None, (), "edges = None is not allowed: edges must be a list of pairs of numbers of symbols"),
+        (3, (), "edges = 3 is not allowed: edges must be a list of pairs of numbers of symbols"),
+        ([(0, 1)], 2.0, r"lengths = 2\.0 is not allowed: lengths must be a list of numbers"),
+        ([3], (), "edges is not allowed: each edge must be a pair"),
+    ):
+        with pytest.raises(TypeError, match=f"^{words}"):
             optdp.Graph(edges, lengths)
     with pytest.raises(ValueError, match="eps is not allowed"):
         optdp.solve_kernel(100.0, domain=optdp.Alphabet(2), metric=[[0, 1], [1, 0]])

@@ -18,7 +18,7 @@ from hypothesis import example, given
 import optdp
 from optdp.exact import enclosures, numbers, require
 from optdp.exact.fields import OPTIONAL, UNSAVED, FieldError, Fields, Within, parse, written
-from optdp.exact.numbers import Log, encode, exp_of, number, rational, show
+from optdp.exact.numbers import Log, encode, exp_of, number, prose, rational, show
 
 mpmath.mp.dps = 60
 FLOATS = st.floats(allow_nan=False, allow_infinity=False)
@@ -62,7 +62,24 @@ def test_strings_are_read_exactly():
     assert number("log(3)", "x") == optdp.log(3) == Log(Fraction(3))
     assert number("log(0.5)", "x") == optdp.log("1/2")
     assert show(Fraction(6, 4)) == "3/2" and show(optdp.log("0.1")) == "log(1/10)"
-    assert exp_of(optdp.log(3)) == "3" and exp_of(1.0) == "e^1.0" and exp_of(Fraction(1, 3)) == "e^1/3"
+    assert exp_of(optdp.log(3)) == "3" and exp_of(1.0) == "e^1.0" and exp_of(Fraction(1, 3)) == "e^(1/3)"
+    assert prose("at most e^(1/3) f, e^log(3) and e^1.0 f") == "at most $e^{1/3}$ f, $e^{log(3)}$ and $e^{1.0}$ f"
+
+
+@pytest.mark.parametrize("eps", [2.0, 1.0, Fraction(1, 2), 1e-9, 30.0, optdp.log(3)])
+def test_a_likelihood_ratio_is_printed_on_its_side_of_the_bound(eps):
+    """The nearest float of a rational just below e^2 is above e^2."""
+    most = enclosures.exp_below(eps, 80)
+    told = optdp.LDP(eps).check(most).detail
+    with mpmath.workdps(60):
+        bound = (
+            mpmath.mpf(3) if isinstance(eps, Log) else mpmath.exp(mpmath.fraction(*Fraction(eps).as_integer_ratio()))
+        )
+        shown = told.split(" is ")[1].split(" ")[0]
+        assert mpmath.mpf(shown.removesuffix("...")) <= bound and (shown == "3" or shown.endswith("..."))
+    assert told.endswith(f"(exact rational), at most {exp_of(eps)}")
+    failed = optdp.LDP(eps).check(most + 1)
+    assert not failed.passed and failed.detail.endswith(f"(exact rational), not proven to be at most {exp_of(eps)}")
 
 
 def test_decimals_are_read_exactly():

@@ -349,3 +349,9 @@ def test_composition_is_no_less_than_all_pairs_of_outcomes(eps, delta, width):
         )  # fmt: skip
         assert two - 1e-14 <= composed_delta(noise, at, 2) <= two * (1 + 1e-9) + 2e-12
         assert noise.delta(at) <= composed_delta(noise, at, 1) <= noise.delta(at) * (1 + 1e-9) + 2e-12
+
+
+def test_one_release_is_what_was_asked_for():
+    """Its share was written as a fraction, and rounded down where it is a logarithm."""
+    alone = optdp.solve_additive(optdp.log(3), 0.1, releases=1, accounting="basic", rtol=0.1)
+    assert alone.problem.privacy == optdp.ApproxDP(optdp.log(3), 0.1)

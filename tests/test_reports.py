@@ -86,6 +86,8 @@ def test_gap_report_of_solutions_and_of_a_spec():
         optdp.gap_report([1])
     with pytest.raises(ValueError, match="problem = 'x'"):
         optdp.gap_report({"problem": "x"})
+    with pytest.raises(ValueError, match="solutions_or_spec has no 'problem', which must be there: one of 'piecewise'"):
+        optdp.gap_report({"dim": b"1"})
 
 
 def test_a_users_mechanism_stands_beside_the_optimum():
@@ -373,6 +375,13 @@ def test_dimensions_stand_beside_epsilons():
     assert [c.heading for c in report.columns][:3] == ["eps", "d", "lower bound"]
 
 
+@pytest.mark.parametrize(("problem", "name"), [("vector", "dim"), ("piecewise", "eps"), ("releases", "releases")])
+def test_a_text_is_no_grid(problem, name):
+    """The entries of b"1" are 49: a report on dimension 49."""
+    with pytest.raises(TypeError, match=rf"{name} = b'1' is not allowed: {name} must be"):
+        optdp.gap_report({"problem": problem, name: b"1"})
+
+
 def test_titles_fit_and_axes_are_axes():
     title = draw(optdp.solve_additive(1.0, 0.05, rtol=0.1).mechanism).get_title()
     assert "(1.0, 0.05)-DP" in title and max(map(len, title.splitlines())) <= 72
@@ -541,3 +550,19 @@ def test_a_table_says_of_a_mechanism_what_the_mechanism_says():
     laplace = baselines.get("Laplace").build(optdp.Problem(optdp.LDP(1.0), optdp.Interval(0, 1), "abs"))
     for eps, told in ((1.0, "in real arithmetic"), (0.9, "no")):
         assert guarantees(laplace, optdp.Problem(optdp.LDP(eps), (0, 1), "abs")) == told
+
+
+def test_a_narrow_logarithmic_axis_has_ticks_on_both_sides_of_1():
+    axes = optdp.gap_report({"problem": "piecewise", "eps": [0.5, 2.0]}).plot().axes[0]
+    bottom, top = axes.get_ylim()
+    shown = [tick for tick in axes.get_yticks() if bottom <= tick <= top]
+    assert 1 in np.round(shown, 9) and sum(tick > 1.001 for tick in shown) >= 3
+
+
+def test_one_epsilon_is_drawn_as_a_point():
+    """A line through one point is not seen: of a simulation at one epsilon the theory was missing."""
+    from optdp.report.plots import curves
+
+    (one,) = curves([1.0], {"theory": [0.5]}, marker=False).lines
+    (many, *_) = curves([1.0, 2.0], {"theory": [0.5, 0.4]}, marker=False).lines
+    assert one.get_marker() == "o" and many.get_marker() == ""

@@ -76,7 +76,7 @@ def register(commands: Commands) -> None:
     option(parser, "--goal", None, text, choices=("mean", "quantile", "distribution", "answers"))
     text = "instead: optimal, kernel, unbiased kernel, or a published one that is sampled exactly: 'moved PM', PM, ..."
     option(parser, "--mechanism", None, text)
-    text = "of the optimal mechanism: abs (default), squared, power:Q, huber:C, threshold:T"
+    text = "of the optimal mechanism, or of the kernel: abs (default), squared, power:Q, huber:C, threshold:T"
     option(parser, "--loss", None, text, type=options.parse_loss)
     text = "of its window: centred (default), or linear, which serves averages"
     option(parser, "--placement", None, text, choices=("centred", "linear"))
@@ -102,6 +102,11 @@ def _evaluate(args: argparse.Namespace) -> Report:
     from optdp.report.evaluate import evaluate, load_column
 
     if args.data:
+        for name in ("column", "range"):
+            if getattr(args, name) is not None:
+                raise ValueError(
+                    f"--{name} is not allowed with --data, which names a column and knows its range: it is for --csv"
+                )
         data, _, column = args.data.partition(":")
         values, bounds = load_column(data, column)
     elif not args.column or not args.range:
@@ -166,6 +171,8 @@ def _mechanism(args: argparse.Namespace) -> Mechanism:
     name = args.mechanism or "optimal"
     if args.placement is not None and name != "optimal":
         raise ValueError("--placement is not allowed here: it is for --mechanism optimal")
+    if args.loss is not None and name not in ("optimal", "kernel"):
+        raise ValueError(f"--loss is not allowed with --mechanism {name!r}: it is for optimal and kernel")
     area: Any = {"domain": problem.domain}
     if name in ("kernel", "unbiased kernel"):
         unbiased = name == "unbiased kernel"

@@ -118,6 +118,8 @@ def _problem(args: argparse.Namespace) -> dict[str, object]:
 
 
 def _solve(args: argparse.Namespace) -> int:
+    if args.kernel and args.json:
+        raise ValueError("--kernel is not allowed with --json, which has the mechanism: it prints a table")
     solution = options.solve(args, **_problem(args))
     status, mechanism = options.show_solution(solution, args), solution.mechanism
     if args.json:

@@ -269,17 +269,34 @@ def _text_of(program: Program) -> str:
 
 def report_command(
     where: Subparsers, name: str, text: str, build: Callable[[argparse.Namespace], Report] | None = None,
-    description: str | None = None,
+    description: str | None = None, *, figure: bool = True,
 ) -> argparse.ArgumentParser:  # fmt: skip
-    """A command with `--json`, `--markdown`, `--html`, `--plot` that shows a report: by default that of the problem `name`."""
+    """A command with `--json`, `--markdown`, `--html` and `--plot` that shows a report: by default that of the problem `name`.
+
+    **Arguments:** `build`: what makes the report; `figure`: whether it can have one.
+    """
     parser = where.add_parser(name, help=text, description=description)
     group = parser.add_argument_group("output")
     option(group, "--json", False, "print JSON")
     option(group, "--markdown", False, "print Markdown")
     option(group, "--html", None, "write a self-contained page", metavar="FILE")
-    option(group, "--plot", None, "write the figure (.png, .svg or .pdf)", metavar="FILE")
-    parser.set_defaults(run=lambda args: show_report((build or _gap_report)(args), args))
+    if figure:
+        option(group, "--plot", None, "write the figure (.png, .svg or .pdf)", metavar="FILE")
+    parser.set_defaults(run=lambda args: _report(build or _gap_report, args))
     return parser
+
+
+def _report(build: Callable[[argparse.Namespace], Report], args: argparse.Namespace) -> int:
+    """Make and show a report; files that cannot be written as asked are refused before it."""
+    if getattr(args, "plot", None):
+        from optdp.report.plots import can_save
+
+        can_save(args.plot)
+        if args.command == "report" and args.problem == "vector" and len(args.dim) > 1:
+            raise ValueError("--plot is not allowed with several --dim: the figure is over epsilon, of one dimension")
+    if args.html and Path(args.html).suffix.lower() != ".html":
+        raise ValueError(f"--html {args.html} is not allowed: a page is written as .html")
+    return show_report(build(args), args)
 
 
 def _gap_report(args: argparse.Namespace) -> Report:
@@ -289,7 +306,7 @@ def _gap_report(args: argparse.Namespace) -> Report:
 def show_report(report: Report, args: argparse.Namespace) -> int:
     """Print and write a report as asked."""
     with files.together():
-        for path in (args.html, args.plot):
+        for path in (args.html, getattr(args, "plot", None)):
             if path:
                 report.save(path)
     print(report.to_json() if args.json else report.to_markdown() if args.markdown else report.to_text())

@@ -50,7 +50,7 @@ def _piecewise(commands: Commands) -> None:
     options.add_domain(parser)
 
     text = "prove, at random epsilons, that no m pieces beat three"
-    parser = report_command(commands.top, "hypothesis", text)
+    parser = report_command(commands.top, "hypothesis", text, figure=False)
     parser.set_defaults(run=_hypothesis)
     option(parser, "--samples", 10_000, "how many epsilons")
     option(parser, "--pieces", "3-9", "pieces asked about", type=_pieces, metavar="M or M-N")
@@ -366,6 +366,8 @@ def _asked_notion(args: argparse.Namespace) -> Privacy | None:
 
 
 def _solve_additive(args: argparse.Namespace) -> int:
+    if args.profile == [] and args.json:
+        raise ValueError("--profile without pairs is not allowed with --json: it prints a table")
     notion: Any = _asked_notion(args)
     if notion is None:
         if args.eps is None:

@@ -106,6 +106,10 @@ def solve_composite(
     family = Composite(as_activation(activation, activation_support), as_base(base, base_support), rule)  # type: ignore[arg-type]
     require.choice("objective", objective, ("center", "worst"))
     require.choice("backend", backend, METHODS)
+    if target is not None and backend != "target":
+        raise ValueError(f"target = {target!r} is not allowed with backend = {backend!r}: it is for backend = 'target'")
+    if inputs is not None and (sensitivity != 1.0 or lower != 0.0):
+        raise ValueError("sensitivity and lower are not allowed beside inputs, which is instead of both")
     if inputs is None:  # where queries lie follows from the range that is found: solve around 0, then move
         half = require.real("sensitivity", sensitivity, low=0.0, open_low=True) / 2
         start = require.real("lower", lower)

@@ -461,8 +461,9 @@ def load(path: str | Path, read: Callable[[Fields], Item], limit: float = work.L
 
     **Arguments:** `limit`: how much work that may take, in seconds of a common processor; `kind`: what it must hold, of `HELD`.
 
-    **Raises** OSError if it cannot be read, FieldError if it is not what it must be, or `Overwork`.
+    **Raises** OSError if it cannot be read, FieldError if it is not what it must be, TypeError if `path` is none, or `Overwork`.
     """
+    files.sound(path)
     name = "standard input" if str(path) == "-" else Path(path).name
     with work.limited(limit, name):
         with files.reading(path) as stream:

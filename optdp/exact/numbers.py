@@ -123,8 +123,10 @@ def show(value: Number) -> str:
 
 
 def exp_of(eps: Number) -> str:
-    """e^eps as it is written in statements: "e^1.0", and "3" where eps is log(3)."""
-    return str(eps.argument) if isinstance(eps, Log) else f"e^{show(eps)}"
+    """e^eps as it is written in statements: "e^1.0", "e^(1/2)", and "3" where eps is log(3)."""
+    if isinstance(eps, Log):
+        return str(eps.argument)
+    return f"e^({eps})" if isinstance(eps, Fraction) and eps.denominator != 1 else f"e^{show(eps)}"
 
 
 def plain(value: float | int) -> str:
@@ -162,6 +164,19 @@ def _rounded(value: float, digits: int, rounding: str) -> str:
     return f"{float(cut):.{digits}g}"
 
 
+def digits(exact: Fraction) -> str:
+    """A number >= 0 by its first 17 digits, and dots where there are more: a rounded one may be beyond what it is at most.
+
+    >>> digits(Fraction(3)), digits(Fraction(2, 3))
+    ('3', '0.66666666666666666...')
+    """
+    with decimal.localcontext(
+        prec=17, rounding=decimal.ROUND_FLOOR, Emax=decimal.MAX_EMAX, Emin=decimal.MIN_EMIN
+    ) as context:
+        cut = decimal.Decimal(exact.numerator) / exact.denominator
+        return f"{cut:g}" + ("..." if context.flags[decimal.Inexact] else "")
+
+
 def digest(content: object) -> str:
     """What stands in statements for content that is too long: a part of the sha256 of its bytes, or of its JSON form."""
     raw = content if isinstance(content, bytes) else json.dumps(content).encode()
@@ -181,10 +196,11 @@ def latex(value: Number) -> str:
 
 def prose(text: str) -> str:
     r"""A statement inside LaTeX's \text: powers of e become mathematics, special characters are escaped."""
-    parts = re.split(r"(\be\^[\w./]*\w|\be\^log\([\w/]+\))", text)
+    parts = re.split(r"(\be\^(?:log)?\([\w/]+\)|\be\^[\w./]*\w)", text)
     for i, part in enumerate(parts):
         if i % 2:
-            parts[i] = f"$e^{{{part[2:]}}}$"
+            power = part[3:-1] if part[2] == "(" else part[2:]
+            parts[i] = f"$e^{{{power}}}$"
         else:
             escaped = re.sub(r"([#%&_{}$])", r"\\\1", part.replace("\\", r"\textbackslash "))
             parts[i] = re.sub(r"([|<>]=?)", r"$\1$", escaped.replace("^", r"\^{}"))  # dashes and the like in text

@@ -121,7 +121,8 @@ def listed(name: str, value: Any, entries: str = "numbers") -> list[Any]:
     with suppress(TypeError):
         if not isinstance(value, str | bytes):
             return list(value)
-    raise TypeError(f"{name} is not allowed: {name} must be a list of {entries}")
+    shown = f" = {value!r}" if value is None or isinstance(value, int | float) else ""
+    raise TypeError(f"{name}{shown} is not allowed: {name} must be a list of {entries}")
 
 
 def reals(values: ArrayLike, name: str) -> np.ndarray:

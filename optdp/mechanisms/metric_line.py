@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from optdp.exact import Check, Log, Seed, Within, as_rng, enclosures, number, work
+from optdp.exact.numbers import digits
 from optdp.exact.rounding import TOTAL, Table
 from optdp.exact.sampling import LIMB, Alias, tossed
 from optdp.mechanisms.base import Mechanism
@@ -72,7 +73,7 @@ class GridMixture(Mechanism):
             return super().check_privacy(privacy)
         slope = self._slope
         told = "probabilities change by at most eps times themselves per unit of input"
-        shown = "infinitely much" if slope is None else f"{float(slope):.17g} times"
+        shown = "infinitely much" if slope is None else f"{digits(slope)} times"
         kept = slope is not None and slope <= below(privacy.eps)
         return [Check("privacy", kept, f"{told}: the most is {shown} (exact rational)")]
 

@@ -243,8 +243,9 @@ class SignMechanism(UnbiasedVectors):
 
     def __repr__(self) -> str:
         return (
-            f"SignMechanism on {self.domain}: the signs of {self.k} coordinates, at least {self.least} of them right with "
-            f"probability {self.coins / COINS:.6g}, times {self._floats[0]:.6g}; eps = {self._told()}"
+            f"SignMechanism on {self.domain}: the signs of {self.k} of {self.domain.dimension} coordinates, "
+            f"at least {self.least} of them right with probability {self.coins / COINS:.6g}, "
+            f"times {self._floats[0]:.6g}; eps = {self._told()}"
         )
 
 

@@ -230,21 +230,21 @@ class Graph(Metric):
 
     def __post_init__(self) -> None:
         pairs = []
-        for edge in require.listed("metric: edges", self.edges, "pairs"):
+        for edge in require.listed("edges", self.edges, "pairs of numbers of symbols"):
             if not isinstance(edge, tuple | list) or len(edge) != 2:
-                raise TypeError("metric is not allowed: each edge must be a pair of numbers of symbols")
-            a, b = (require.integer("metric: end of an edge", end, low=0, high=POINTS - 1) for end in edge)
+                raise TypeError("edges is not allowed: each edge must be a pair of numbers of symbols")
+            a, b = (require.integer("end of an edge", end, low=0, high=POINTS - 1) for end in edge)
             pairs.append((min(a, b), max(a, b)))
         if not pairs or any(a == b for a, b in pairs) or len(set(pairs)) < len(pairs):
-            raise ValueError("metric is not allowed: edges must lead between different symbols, each given once")
-        lengths: Any = require.listed("metric: lengths", self.lengths) or (1.0,) * len(pairs)
+            raise ValueError("edges is not allowed: edges must lead between different symbols, each given once")
+        lengths: Any = require.listed("lengths", self.lengths) or (1.0,) * len(pairs)
         if len(lengths) != len(pairs):
-            raise ValueError(f"metric is not allowed: {len(lengths)} lengths are given for {len(pairs)} edges")
-        lengths = tuple(require.real("metric: length of an edge", v, low=1e-150, high=1e150) for v in lengths)
+            raise ValueError(f"lengths is not allowed: {len(lengths)} lengths are given for {len(pairs)} edges")
+        lengths = tuple(require.real("length of an edge", v, low=1e-150, high=1e150) for v in lengths)
         object.__setattr__(self, "edges", tuple(pairs))
         object.__setattr__(self, "lengths", lengths)
         if not np.isfinite(self.array).all():
-            raise ValueError("metric is not allowed: the graph must be connected, with every number up to the largest")
+            raise ValueError("edges is not allowed: the graph must be connected, with every number up to the largest")
 
     def __len__(self) -> int:
         return max(b for _, b in self.edges) + 1

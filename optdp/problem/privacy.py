@@ -14,7 +14,7 @@ import numpy as np
 from flint import arb, ctx
 
 from optdp.exact import OPTIONAL, Check, Tagged, Within, enclosures, require, work
-from optdp.exact.numbers import Log, Number, digest, exp_of, latex, prose, show
+from optdp.exact.numbers import Log, Number, digest, digits, exp_of, latex, prose, show
 from optdp.exact.pairs import Pair
 from optdp.problem.priors import Prior
 
@@ -140,8 +140,10 @@ class LDP(Notion):
 
     def check(self, ratio: Fraction) -> Check:
         """Whether the largest likelihood ratio K(y|x)/K(y|x'), given exactly, is at most e^eps."""
-        told = f"the largest likelihood ratio is {float(ratio):.17g} (exact rational), at most {exp_of(self.eps)}"
-        return Check("privacy", enclosures.at_most_exp(ratio, self.eps), told)
+        kept = enclosures.at_most_exp(ratio, self.eps)
+        most = f"{'' if kept else 'not proven to be '}at most {exp_of(self.eps)}"
+        told = f"the largest likelihood ratio is {digits(ratio)} (exact rational), {most}"
+        return Check("privacy", kept, told)
 
 
 #: How far neighbours may be apart.
@@ -290,12 +292,13 @@ class LIP(Notion):
 
         `where` says at which category and output the two ends are attained.
         """
-        eps = show(self.eps)
+        most = exp_of(self.eps)
+        least = str(1 / self.eps.argument) if isinstance(self.eps, Log) else exp_of(-self.eps)
         from_below = lowest > 0 and enclosures.at_most_exp(1 / lowest, self.eps)
         from_above = self.lower_only or enclosures.at_most_exp(highest, self.eps)
-        sides = [f"lowest posterior/prior {float(lowest):.17g}{where[0]} {'>=' if from_below else '< '} e^-{eps}"]
+        sides = [f"lowest posterior/prior {digits(lowest)}{where[0]} {'>=' if from_below else '<'} {least}"]
         if not self.lower_only:
-            sides += [f"highest posterior/prior {float(highest):.17g}{where[1]} {'<=' if from_above else '> '} e^{eps}"]
+            sides += [f"highest posterior/prior {digits(highest)}{where[1]} {'<=' if from_above else '>'} {most}"]
         return Check("privacy", from_below and from_above, ", ".join(sides) + " (exact rationals)")
 
 

@@ -10,6 +10,7 @@ import numpy as np
 from optdp.certificates.additive import geng_viswanath
 from optdp.design.additive import solve_additive
 from optdp.mechanisms.baselines import applicable, baselines
+from optdp.mechanisms.staircase import LatticeStaircase
 from optdp.problem import ApproxDP, Loss, LossLike, as_loss
 from optdp.report.gap import Levels, several, values
 from optdp.report.plots import curves, figure_of, pyplot, titled
@@ -131,7 +132,13 @@ def profile_report(solution: Solution, eps: Sequence[float] | None = None) -> Re
     noises: dict[str, Any] = {"optimal": solution.mechanism, **applicable(solution.problem)}
     rows = [{"eps": float(e), **{name: noise.delta(float(e)) for name, noise in noises.items()}} for e in points]
     columns = [Column("eps", "eps", ".4g"), *(Column(name, name, ".4g") for name in noises)]
-    title = f"Privacy profiles: delta at every eps, calibrated to {privacy}"
+    title = f"Privacy profiles: delta at other eps, calibrated to {privacy}"
+    plain = [name for name, noise in noises.items() if isinstance(noise, LatticeStaircase)]
+    notes = [] if "optimal" in plain else ["Optimal: exact hockey-stick divergences, rounded up."]
+    if plain:
+        notes.append(
+            f"{' and '.join(plain)}: upper bounds that the guarantee implies, its delta from its eps on and 1 below it."
+        )
 
     def figure() -> Figure:
         shown = {name: [max(row[name], 1e-16) for row in rows] for name in noises}
@@ -141,4 +148,4 @@ def profile_report(solution: Solution, eps: Sequence[float] | None = None) -> Re
         axes.legend(frameon=False, fontsize=8)
         return figure_of(titled(axes, title))
 
-    return Report(title, columns, rows, ["Optimal: exact hockey-stick divergences, rounded up."], figure)
+    return Report(title, columns, rows, notes, figure)

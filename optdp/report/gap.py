@@ -51,7 +51,11 @@ def gap_report(
     """
     if isinstance(solutions_or_spec, Mapping):
         spec = dict(solutions_or_spec)
-        name = require.choice("problem", spec.pop("problem", None), PROBLEMS)
+        if "problem" not in spec:
+            raise ValueError(
+                f"solutions_or_spec has no 'problem', which must be there: one of {', '.join(map(repr, PROBLEMS))}"
+            )
+        name = require.choice("problem", spec.pop("problem"), PROBLEMS)
         build = importlib.import_module(f"optdp.report.{name}").gap_report
         known = list(inspect.signature(build).parameters)
         if strange := [key for key in spec if key not in known]:
@@ -75,7 +79,7 @@ def gap_report(
 
 def several(name: str, values: Levels) -> list[Number]:
     """One number or several of a grid, each of them exact. **Raises** TypeError or ValueError naming the argument."""
-    many = list(values) if isinstance(values, Iterable) and not isinstance(values, str) else [values]
+    many = list(values) if isinstance(values, Iterable) and not isinstance(values, str | bytes) else [values]
     if not many:
         raise ValueError(f"{name} is not allowed to be empty: it must be one number or several")
     return [number(value, name) for value in many]

@@ -125,12 +125,12 @@ def curves(
     """
     ax, order = new_axes(ax, size=(7.2, 4.4)), np.argsort(x, kind="stable")  # a grid in any order is one curve
     for k, (label, y) in enumerate(drawn.items()):
-        shape = "os^D"[k // len(COLOURS) % 4] if marker else ""
+        shape = "os^D"[k // len(COLOURS) % 4] if marker or len(x) == 1 else ""  # one point is no line
         ax.plot(np.array(x)[order], np.array(y, dtype=float)[order], marker=shape, ms=4, label=plain(label), **line(k))
     if "x" in logs:
         log_ticks(ax, x)
     if "y" in logs:
-        from matplotlib.ticker import LogFormatter
+        from matplotlib.ticker import LogFormatter, MaxNLocator, NullLocator
 
         class Plain(LogFormatter):  # 0.9, where LogFormatter itself writes 9e-01
             def __call__(self, x: float, pos: int | None = None) -> str:
@@ -139,6 +139,10 @@ def curves(
         ax.set_yscale("log")
         ax.yaxis.set_major_formatter("{x:g}")
         ax.yaxis.set_minor_formatter(Plain(minor_thresholds=(2.0, 1.0)))
+        bottom, top = ax.get_ylim()
+        if top < 4 * bottom:  # between 1 and 2 there are no whole multiples of powers of ten
+            ax.yaxis.set_major_locator(MaxNLocator(8, steps=[1, 2, 5, 10]))
+            ax.yaxis.set_minor_locator(NullLocator())
     ax.set(**{name: plain(value) if isinstance(value, str) else value for name, value in labels.items()})
     if legend is not None:
         ax.legend(frameon=False, **(OUTSIDE if legend == "outside" else {}))
@@ -166,6 +170,7 @@ FORMATS = (".png", ".svg", ".pdf")
 
 def can_save(path: str | Path) -> None:
     """**Raises** ValueError or RuntimeError where `save_figure` would: to be called before what takes long."""
+    files.sound(path)
     if Path(path).suffix.lower() not in FORMATS:
         raise ValueError(f"path = {str(path)!r} is not allowed: a figure is written as {', '.join(FORMATS)}")
     pyplot()

@@ -34,7 +34,8 @@ def gap_report(
     total, share = number(eps, "eps"), number(delta, "delta")
     if float(share) == 0:
         raise ValueError("delta = 0 is not allowed here: only basic composition keeps it")
-    counts = [releases] if isinstance(releases, int) else list(releases)
+    given: Any = releases
+    counts: list[int] = list(given) if isinstance(given, Iterable) and not isinstance(given, str | bytes) else [given]
     if not counts:
         raise ValueError("releases = () is not allowed: it must be one number or several")
 
@@ -62,7 +63,8 @@ def gap_report(
         Column("gaussian", "Gaussian", ".5g"), Column("ratio", "optimum / Gaussian", ".4f"),
         Column("delta", f"delta at eps = {rounded_up(total, 6)}", ".3g"), Column("verified", "verified"),
     ]  # fmt: skip
-    title = f"{law.name} of one of k releases that are ({rounded_up(total, 6)}, {rounded_up(share, 6)})-DP together"
+    together = f"({rounded_up(total, 6)}, {rounded_up(share, 6)})-DP together"
+    title = f"Additive noise for one of k releases that are {together}: worst-case {law.name}"
     notes = [
         "basic: (eps/k, delta/k) for each; gaussian: mu/sqrt(k)-GDP for each, mu-GDP implying the total; numerical: the "
         "largest mu for which the noise itself, composed numerically, keeps the total.",

@@ -158,6 +158,7 @@ class Report:
 
     def save(self, path: str | Path) -> None:
         """Write .md, .html, .tex, .json, .csv, .txt, or the figure as .png, .svg or .pdf, atomically."""
+        files.sound(path)
         suffix = Path(path).suffix.lower()
         if suffix in (".png", ".svg", ".pdf"):
             from optdp.report.plots import save_figure

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
+from typing import Any
 
 from optdp.design.vector import solve_vector
 from optdp.mechanisms.base import Mechanism
@@ -23,7 +24,8 @@ def gap_report(
     **Arguments:** `eps`, `dim`: one or several; `norm`, `inputs`, `rtol`: as in `optdp.solve_vector`;
     `mechanisms`: as in `optdp.gap_report`.
     """
-    dims = list(dim) if isinstance(dim, Iterable) else [dim]
+    given: Any = dim
+    dims: list[int] = list(given) if isinstance(given, Iterable) and not isinstance(given, str | bytes) else [given]
     inputs = inputs or ("sphere" if norm == "l2" else "ball")
     solutions = [solve_vector(e, d, norm=norm, inputs=inputs, rtol=rtol) for d in dims for e in several("eps", eps)]
     if not solutions:

@@ -57,7 +57,9 @@ class Collected:
     folder: Path
 
     def __str__(self) -> str:
-        lines = [f"{self.rows} private records in {self.folder}, {sum(self.refused.values())} refused"]
+        lines = [
+            f"{self.rows} private records of these sources are in {self.folder}, {sum(self.refused.values())} refused"
+        ]
         lines += [f"  {count}: {why}" for why, count in sorted(self.refused.items())]
         lines += [f"  {name}: its last line has no end, and waits for it" for name in self.waiting]
         return "\n".join(lines)

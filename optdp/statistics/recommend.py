@@ -172,7 +172,8 @@ def recommend(
       noise).
     - `goal`: "mean"; "quantile" (`q`, None: the median); "distribution": probabilities of 8 bins; "frequencies": of categories;
       "answers": each answer by itself, in the mean absolute error.
-    - `n`: the number of people; None: 1,000, or as many as the wanted `error` needs with the recommended mechanism.
+    - `n`: the number of people; None: 1,000, or as many as the wanted `error` needs with the recommended mechanism. It
+      plays no part for "answers".
     - `error`: the wanted error: the standard error of a mean, the root mean square error of a quantile, the root mean square
       standard error of probabilities. Not for "answers", whose error is the same for any number of people.
     - `prior`: how inputs are distributed: an `optdp.Prior` over points, a pair (points, probabilities), an `optdp.Density`,
@@ -213,7 +214,7 @@ def recommend(
         if goal == "answers":
             raise ValueError("eps = None is not allowed with goal = 'answers': it must be a number")
         if n is None or error is None:
-            raise ValueError("eps = None is not allowed here: it is computed from both n and error")
+            raise ValueError("eps is missing: give eps, or both n and error, from which it is computed")
         eps = _least_eps(area, goal, n, error, prior, q, tell)
     return _ranked(area, require.exact_epsilon(eps), goal, n, error, prior, q, tell, quick=False)
 
@@ -295,11 +296,12 @@ def _ranked(
         "in the worst case"
         if population is None
         else "under the prior"
-        if prior is not None
+        if prior is not None and not isinstance(prior, str)
         else "under the uniform prior"
     )
+    about = "" if goal == "answers" else f" about {crowd} people"
     return Recommendation(
-        goal, eps, crowd, f"{what} about {crowd} people {told}, eps = {rounded_up(eps, 6)}", rows, tuple(refused),
+        goal, eps, crowd, f"{what}{about} {told}, eps = {rounded_up(eps, 6)}", rows, tuple(refused),
         None if bound is None else bound / root,
     )  # fmt: skip
 

@@ -78,8 +78,8 @@ class HypothesisReport(Tabled):
             "Each row is a proof, not a sample: one certificate per epsilon, checked in exact arithmetic, valid for every m.",
         ]
         if self.attack:
-            notes.append(f"Local search with {span} pieces at {len(self.attack)} epsilons came no closer to the bound than "
-                         f"{self.best_attack:+.1e} (relative).")  # fmt: skip
+            notes.append(f"Local search with {span} pieces at {len(self.attack)} of the epsilons, in floating point: its least "
+                         f"error is {self.best_attack:+.1e} of the bound away from it.")  # fmt: skip
         return Report(f"Can more than three pieces help? Loss {self.loss}", columns, rows, notes)
 
 

@@ -50,7 +50,8 @@ def budgets(
     out: dict[str, Privacy] = {}
     if "basic" in asked:
         share = Fraction(enclosures.round_down(enclosures.ball(total.eps))) / releases  # log(3) has no float
-        out["basic"] = ApproxDP(share, Fraction(total.delta) / releases, sensitivity)  # type: ignore[arg-type]
+        one = ApproxDP(share, Fraction(total.delta) / releases, sensitivity)  # type: ignore[arg-type]
+        out["basic"] = total if releases == 1 else one
     if total.delta == 0:
         return out
     if "gaussian" in asked:
