@@ -337,6 +337,24 @@ def test_posteriors_are_those_of_quadrature(eps, n, pseudo):
     assert np.allclose(cdf, [0.1, 0.5, 0.9], atol=0.03)
 
 
+@pytest.mark.parametrize(
+    ("counts", "pseudo"),
+    [((0, 3000), (8.0, 2.0)), ((3000, 0), (2.0, 8.0)), ((5000, 5000), (1600.0, 400.0)), ((0, 10**5), (4e3, 1e3))],
+)
+def test_posteriors_far_from_the_prior_are_those_of_quadrature(counts, pseudo):
+    """The outputs speak against the prior, in whose tails the posterior then lies: below 1e-16, or below all floats."""
+    matrix = np.array([[0.7, 0.3], [0.3, 0.7]])
+    points = (np.arange(10**6) + 0.5) / 10**6
+    weight = np.log(np.stack([points, 1 - points], axis=1) @ matrix.T) @ counts + beta.logpdf(points, *pseudo)
+    weight = np.exp(weight - weight.max()) / np.exp(weight - weight.max()).sum()
+    mean = weight @ points
+    spread = math.sqrt(weight @ (points - mean) ** 2)
+    drawn = bayes.posterior(matrix, np.array(counts), np.array(pseudo))[:, 0]
+    assert abs(drawn.mean() - mean) < 0.1 * spread and drawn.std() == pytest.approx(spread, rel=0.1)
+    cdf = np.interp(np.quantile(drawn, [0.025, 0.5, 0.975]), points, np.cumsum(weight))
+    assert np.allclose(cdf, [0.025, 0.5, 0.975], atol=0.03)
+
+
 def test_posteriors_keep_the_prior_of_what_is_not_seen():
     """Of two inputs with the same outputs the shares of their sum have the prior's beta distribution, however many outputs."""
     matrix, pseudo = np.array([[0.7, 0.7, 0.2], [0.3, 0.3, 0.8]]), np.array([1.0, 0.5, 2.0])

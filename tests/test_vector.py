@@ -393,6 +393,18 @@ def test_a_floor_on_radii_closes_the_bracket(eps, d):
     assert pickle.loads(pickle.dumps(best)).mechanism == best.mechanism
 
 
+@pytest.mark.parametrize("domain, eps", [(optdp.Ball(2), 4.0), (optdp.Ball(3), 18.0), (optdp.Box.cube(2), 6.0)])
+def test_a_time_limit_stops_the_search_for_floors(domain, eps):
+    """What was found by then is proven, is no worse than the closed forms, and the status says why it is not better."""
+    problem = optdp.Problem(optdp.LDP(eps), domain, "squared", constraints=[optdp.Unbiased()])
+    found = optdp.solve(problem, time_limit=1e-9)
+    assert found.status is optdp.Status.TIME_LIMIT and found.program.stopped and found.verify()
+    if isinstance(domain, optdp.Ball):
+        closed = (made.private(eps, domain).enclose(problem.objective)[1] for made in (CapMechanism, LiftedMechanism))
+        assert found.value <= min(closed) and found.lower_bound >= optdp.solve_vector(eps, domain.dim).lower_bound
+        assert found.program.message.endswith(", 1 rounds of cuts")
+
+
 @pytest.mark.parametrize("d", [2, 3])
 def test_a_floor_on_radii_against_a_plain_linear_program(d):
     """Densities by radius and slice of the direction, for some norms of inputs, without caps, multipliers or cuts."""

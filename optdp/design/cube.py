@@ -14,6 +14,7 @@ Where eps is large, what is known of the unit ball in the cube says more: the br
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -24,14 +25,13 @@ from optdp.certificates.cube import CubeCertificate
 from optdp.closed_forms.cube import best_signs, threshold
 from optdp.design.kernel import FAINTEST as KERNEL
 from optdp.design.kernel import solve_kernel
-from optdp.design.registry import Run, not_unbiased, register
-from optdp.design.vector import solve_vector
+from optdp.design.registry import Run, not_unbiased, register, solve
 from optdp.mechanisms.base import Mechanism
 from optdp.mechanisms.product import ProductMechanism, share_of
 from optdp.mechanisms.scaled import ScaledMechanism
 from optdp.mechanisms.signs import SignMechanism
 from optdp.mechanisms.unbiased_vectors import UnbiasedVectors
-from optdp.problem import Box, Problem
+from optdp.problem import Ball, Box, Problem
 from optdp.solution import Solution
 from optdp.solvers.lp import LinearProgram
 
@@ -59,8 +59,10 @@ def design(run: Run) -> Solution:
     numbers = float(eps) >= KERNEL if d == 1 else float(eps) > d
     if numbers:  # less than 1 for each of several coordinates is never enough
         run.progress("every coordinate by itself")
-        part = solve_kernel(share_of(eps, d), "squared", unbiased=True, domain=(-1, 1), rtol=run.rtol).mechanism
-        product = ProductMechanism(domain, part)
+        part = solve_kernel(
+            share_of(eps, d), "squared", unbiased=True, domain=(-1, 1), rtol=run.rtol, time_limit=_left(run)
+        )
+        product = ProductMechanism(domain, part.mechanism)
         if product.enclose(problem.objective)[1] < attained:
             mechanism = product
     run.progress("linear programs for the bound")
@@ -69,20 +71,20 @@ def design(run: Run) -> Solution:
     gain = vertices.gain
     rows, columns = model.rows.shape
     if numbers:  # the vertices tell less than the numbers between them
-        each = solve_kernel(eps, "squared", unbiased=True, domain=(-1, 1), rtol=run.rtol)
+        each = solve_kernel(eps, "squared", unbiased=True, domain=(-1, 1), rtol=run.rtol, time_limit=_left(run))
         other = CoordinatesCertificate(each.certificate)  # type: ignore[arg-type]
         certificate = max((vertices, other), key=lambda c: c.bound(problem).value)
     value = mechanism.enclose(problem.objective)[1]
     if d > 1 and value - certificate.bound(problem).value > run.rtol * value:
         run.progress("the balls in and around the cube")
-        ball = solve_vector(eps, d, inputs="ball", rtol=ROUGH)
+        ball = solve(replace(problem, domain=Ball(d)), ROUGH, _left(run))
         assert isinstance(ball.mechanism, UnbiasedVectors)
         around = ScaledMechanism.private(domain, ball.mechanism)
         mechanism = min((mechanism, around), key=lambda m: m.enclose(problem.objective)[1])
         certificate = max((certificate, ball.certificate), key=lambda c: c.bound(problem).value)
     return run.solution(
         mechanism, certificate, f"{columns} multipliers", f"{rows} points", "HiGHS", build=moment_program,
-        arguments=(float(eps), d, gain),
+        arguments=(float(eps), d, gain), stopped=run.left() <= 0,
     )  # fmt: skip
 
 
@@ -91,6 +93,11 @@ register(
     ("LDP", "Box: the cube [-1, 1]^d", "WorstCase of squared", "AllMechanisms", "Unbiased"),
     accepts, design,
 )  # fmt: skip
+
+
+def _left(run: Run) -> float:
+    """Seconds for a part of the work: what closed forms take, where none are left."""
+    return max(run.left(), 0.1)
 
 
 def _slopes(eps: float, d: int) -> np.ndarray:

@@ -61,8 +61,8 @@ def design(
         value, made = attained, other
     return run.solution(
         made, proof, columns, f"{found.cuts + 1}: total mass, cuts", "HiGHS (cutting planes)", (lower, value),
-        objective=found.bound, message=f"{radii.size} radii, {found.rounds} rounds of cuts", build=build_model,
-        arguments=(eps, dim, length),
+        objective=found.bound, message=f"{radii.size} radii, {found.rounds} rounds of cuts", stopped=run.left() <= 0,
+        build=build_model, arguments=(eps, dim, length),
     )  # fmt: skip
 
 
@@ -76,7 +76,7 @@ def on_radii(
     norms = int(np.clip(NORMS_EACH / reach, *LEAST_NORMS))
     found = solve_radial(
         float(run.problem.eps), domain.dim, length, scale, radii=radii, norms=norms, tolerance=min(run.rtol / 10, 1e-4),  # type: ignore[arg-type]
-        tell=lambda low, high: run.progress("a floor on radii", low, high),
+        tell=lambda low, high: run.progress("a floor on radii", low, high), left=run.left,
     )  # fmt: skip
     return found, certify(run.problem, found), mechanism(run.problem, found)
 
@@ -86,8 +86,8 @@ def layered(run: Run) -> tuple[layers.Layers, RadialCertificate | None, RadialMe
     domain: Any = run.problem.domain
     spheres, each = PLANE if domain.dim == 2 else LAYERED
     found = layers.Layers(float(run.problem.eps), domain.dim, spheres)  # type: ignore[arg-type]
-    found.run(run.rtol / 100, lambda low, high: run.progress("a floor of layers", low, high))
-    norms, weights, centers, reaches = found.dual(each)
+    found.run(run.rtol / 100, lambda low, high: run.progress("a floor of layers", low, high), run.left)
+    norms, weights, centers, reaches = found.dual(each, run.left)
     dual, used = None, weights > 0
     if used.any():
         reaches = reaches * math.sqrt(1 - LEFT)
@@ -114,7 +114,9 @@ def _of_rows(domain: Any, radii: Any, coins: Any, slopes: Any, levels: Any) -> R
 
 
 def mechanism(problem: Problem, found: RadialFloor) -> RadialMechanism | None:
-    """The mechanism of a floor: best rows for as few norms as serve. None where floats cannot find them."""
+    """The mechanism of a floor: best rows for as few norms as serve. None where floats cannot find them, or there is no floor."""
+    if not math.isfinite(found.value):
+        return None
     domain: Any = problem.domain
     # A floor counts for E times its mass where it is favoured: where E is large, next to nothing is enough near 0.
     kept = math.exp(float(problem.eps)) * found.floor > 1e-9 * found.floor.max()  # type: ignore[arg-type]

@@ -141,7 +141,8 @@ def solve(
 
     - `problem`: an `optdp.Problem`.
     - `rtol`: the relative gap (value - lower_bound)/value to reach.
-    - `time_limit`: seconds after which work stops; the bracket is then valid but wider, and the status says so.
+    - `time_limit`: seconds after which the search ends, and what was found by then is proven, which takes a little longer: the
+      bracket is then wider, and the status says so.
     - `method`: "auto", or one of the design's methods; `solver`: a solver object such as `optdp.solvers.Highs(method="ipm")`.
       Where a closed form answers neither is asked: `solution.program.solver` says what answered.
     - `progress`: a function of an `optdp.Step`, or True for a line on the terminal.

@@ -249,7 +249,9 @@ class Layers:
         at = np.clip(np.searchsorted(means, self.norms), 1, means.size - 1)
         return np.asarray(at - (self.norms - means[at - 1] < means[at] - self.norms))
 
-    def run(self, tolerance: float, tell: Callable[[float, float], None]) -> None:
+    def run(
+        self, tolerance: float, tell: Callable[[float, float], None], left: Callable[[], float] = lambda: math.inf
+    ) -> None:
         """Cutting planes until the bracket is closed, for more and more norms: those between which the error is too large."""
         from scipy.sparse import csr_matrix
 
@@ -261,19 +263,19 @@ class Layers:
         bounds = np.array([self.least / self.scale]), np.array([1 / self.scale])
         session = Highs().session(LinearProgram(cost, first, *bounds, name="layers"))
         for _ in range(REFINEMENTS):
-            self.cut(session, one, square, tolerance, tell)
+            self.cut(session, one, square, tolerance, tell, left)
             gaps = np.diff(self.norms)
             between = (self.norms[:-1, None] + gaps[:, None] * np.array([0.25, 0.5, 0.75])).ravel()
             between = between[np.repeat(gaps > self.width / NORMS / 2, 3)]
             variance = self.balls(self.hats @ self.best, between)[3]
             new = between[variance > self.value * (1 + BETWEEN)]
-            if not new.size:
+            if not new.size or left() <= 0:
                 break
             self.norms, self.value = np.union1d(self.norms, new), math.inf
 
     def cut(
         self, session: Session, one: np.ndarray, square: np.ndarray, tolerance: float,
-        tell: Callable[[float, float], None],
+        tell: Callable[[float, float], None], left: Callable[[], float],
     ) -> None:  # fmt: skip
         """Cuts for these norms."""
         from scipy.sparse import csr_matrix
@@ -300,7 +302,7 @@ class Layers:
             self.floor, self.bound = np.maximum(found.x[1:], 0.0), max(self.bound, float(found.x[0]) * self.unit)
             idle = idle + 1 if self.value - self.bound > 0.99 * before else 0
             tell(self.bound, self.value)
-            if self.value - self.bound <= tolerance * self.value:
+            if self.value - self.bound <= tolerance * self.value or left() <= 0:
                 break
 
     def balls(self, floor: np.ndarray, means: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
@@ -317,7 +319,9 @@ class Layers:
                 c = c - (found[1] - means) if turn < 2 else np.interp(means, mean, c[order])
         return c, *found
 
-    def dual(self, each: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    def dual(
+        self, each: int, left: Callable[[], float] = lambda: math.inf
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         """(norms, weights, c, R): so many norms for each width, and the best multipliers that are found for them."""
         from scipy.sparse import csr_matrix, diags, hstack
 
@@ -352,6 +356,8 @@ class Layers:
             value = float(weights @ (reach**2 - (c - norms) ** 2))
             if value > best:
                 best, found = value, (norms, weights, c, reach)
+            if left() <= 0:
+                break
         return found
 
     def weigh(

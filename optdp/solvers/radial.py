@@ -206,13 +206,13 @@ def start_floor(eps: float, dim: int, length: float, count: int) -> tuple[Caps, 
 
 def solve_radial(
     eps: float, dim: int, length: float, error: float, *, radii: int, norms: int, tolerance: float = 1e-4,
-    tell: Callable[[float, float], None] = lambda bound, value: None,
+    tell: Callable[[float, float], None] = lambda bound, value: None, left: Callable[[], float] = lambda: math.inf,
 ) -> RadialFloor:  # fmt: skip
     """The best floor on so many radii, and on those that turn out to be missing, for so many norms of inputs.
 
     **Arguments:** `length`: the radius of the sphere's optimal mechanism; `error`: what is attained by other means;
     `tolerance`: the relative gap at which each program is left, and all of them at some multiple of it; `tell`: told each
-    bracket. How long it goes on is counted in rounds: the answer does not depend on the clock.
+    bracket; `left`: how many more seconds there are. How long it goes on is counted in rounds: the clock only stops it.
     """
     caps, floor = start_floor(eps, dim, length, radii)
     places = np.linspace(0, 1, norms + 1)  # 0 too: its value is that of the least mean of a row
@@ -220,14 +220,15 @@ def solve_radial(
     master = _Master(caps, np.unique(np.concatenate([places, near])), error, floor, math.exp(-eps))
     low, high, dual, best = 0.0, math.inf, master.dual, (caps.radii, floor)
     for _ in range(REFINEMENTS):
-        master.run(tolerance, tell)
+        master.run(tolerance, tell, left)
         (bound, new), (value, places) = master.missing(tolerance / 4), master.between(tolerance)
         if bound > low:
             low, dual = bound, master.dual
         if value < high:
             high, best = value, (master.caps.radii, master.best)
         tell(low, high)
-        if master.rounds >= ALL_ROUNDS or high - low <= ENOUGH * tolerance * high or not new.size + places.size:
+        done = high - low <= ENOUGH * tolerance * high or not new.size + places.size
+        if done or master.rounds >= ALL_ROUNDS or left() <= 0:
             break
         master.extend(new, places)
     order = np.argsort(best[0])
@@ -259,7 +260,7 @@ class _Master:
         share = _cap(self.caps.dim, 1 - self.unit / (2 * radii**2))[0]
         return self.mass / np.maximum(1.0, self.mass * self.caps.more * share)
 
-    def run(self, tolerance: float, tell: Callable[[float, float], None]) -> None:
+    def run(self, tolerance: float, tell: Callable[[float, float], None], left: Callable[[], float]) -> None:
         """Add cuts until the bracket of these radii is closed."""
         idle = rounds = 0
         self.bound = 0.0  # more radii have a smaller optimum
@@ -278,7 +279,7 @@ class _Master:
             rounds, self.rounds = rounds + 1, self.rounds + 1
             idle = idle + 1 if self.value - self.bound > 0.99 * before else 0
             tell(self.bound, self.value)
-            if self.value - self.bound <= tolerance * self.value < math.inf:
+            if self.value - self.bound <= tolerance * self.value < math.inf or left() <= 0:
                 break
 
     def cut(self, point: np.ndarray) -> bool:

@@ -24,6 +24,8 @@ FOLLOWED, MOST = 4, 400
 REACH = 10.0
 #: No probability is smaller; sums that are smaller than the second are not told by what is missing to 1.
 LEAST, SMALL = 1e-300, 1e-6
+#: Tails of priors that are smaller are no floats; 1 less a tail that is smaller than the second has lost its digits.
+TAIL, FAR = 1e-290, 1e-8
 METHOD = f"posterior mean and central credible interval, {CHAINS * DRAWS} draws of a slice sampler"
 ASSUMPTIONS = "their probabilities have the given Dirichlet prior"
 
@@ -93,14 +95,31 @@ class _Chains:
         rest, small = (self.cells - own[:, None] * column) / left[:, None], left < SMALL
         rest[small] = others[small] @ self.rows.T / left[small, None]
 
-        def density(u: np.ndarray, i: np.ndarray) -> np.ndarray:
-            t = betaincinv(*prior, u)[:, None]
+        # Of the two tails of the prior the smaller one, whose digits the other has not: what is known may lie far in it.
+        # Where not even floats have it, the probability stays, and moves along lines alone.
+        tails = betainc(*prior, np.minimum(own, 1.0)), betainc(*prior[::-1], np.minimum(left, 1.0))
+        upper, now = tails[1] < tails[0], np.maximum(np.minimum(*tails), TAIL)
+
+        def both(w: np.ndarray, upper: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+            """The probability and what remains: the one that w tells, and 1 less it unless digits are lost by that."""
+            t, remains = (
+                betaincinv(*prior, np.where(upper, 1 - w, w)),
+                betaincinv(*prior[::-1], np.where(upper, w, 1 - w)),
+            )
+            told, far = np.where(upper, remains, t), w < FAR
+            return np.where(upper & (far | (told < 0.5)), 1 - told, t), np.where(
+                ~upper & (far | (told < 0.5)), 1 - told, remains
+            )
+
+        def density(w: np.ndarray, i: np.ndarray) -> np.ndarray:
+            t = both(w, upper[i])[0][:, None]
             return self.likelihood(rest[i] + t * (column - rest[i]))
 
-        now = np.where(own < 0.5, betainc(*prior, own), 1 - betainc(*prior[::-1], left))
-        u = _slice(density, now, np.zeros(CHAINS), np.ones(CHAINS), self.rng)
-        t = betaincinv(*prior, u)
-        self.shares = others * (np.maximum(betaincinv(*prior[::-1], 1 - u), LEAST) / left)[:, None]
+        still = np.minimum(*tails) <= TAIL
+        w = _slice(density, now, np.full(CHAINS, TAIL), np.where(still, TAIL, 1.0), self.rng)
+        t, remains = both(w, upper)
+        t, remains = np.where(still, own, t), np.where(still, left, remains)
+        self.shares = others * (np.maximum(remains, LEAST) / left)[:, None]
         self.shares[:, k] = t
         self.shares = np.maximum(self.shares, LEAST)
         self.cells = rest + t[:, None] * (column - rest)
