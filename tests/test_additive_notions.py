@@ -381,6 +381,35 @@ def test_the_bound_on_a_mesh_is_that_of_a_lattice_with_the_same_multipliers(data
     assert proven == pytest.approx(plainly, abs=1e-12)
 
 
+def test_a_mesh_is_looked_at_as_far_as_its_functions_are_moved():
+    """A function that is 1 from the outermost node on is still 0 there one sensitivity back: the least value is further out."""
+    line = optdp.Problem(optdp.GDP(2.0), optdp.Line(), "abs", optdp.Additive())
+    nodes, double, weight = (0, 1, 2, 4, 8), optdp.log(2), Fraction(7)
+    far = GradedCertificate(8, nodes, (Test(8, 1, (8,), double, float(weight)),))
+    delta = Fraction(line.privacy.delta_at(double))
+    assert far.exact_bound(line) == Fraction(16, 8) + (weight - 2 * weight) / 2 - weight * delta
+    peak = GradedCertificate(8, nodes, (Test(0, 1, (4, 5), double, 1 / 3),))  # not moved: 1 at 0 alone
+    assert peak.exact_bound(line) == Fraction(1 / 3) * (1 - 2 - delta)
+
+
+@given(st.lists(st.integers(-20, 20), min_size=9, max_size=9), st.integers(1, 3), st.integers(0, 6))
+def test_what_is_compared_on_a_mesh_is_rounded_to_its_own_side(values, width, centre):
+    """Functions downwards, their averages over shifts upwards: by less than 1 for the line, and for its mean."""
+    made, nodes = GradedCertificate(6, (0, 1, 2, 4, 8), ()), [-8, -4, -2, -1, 0, 1, 2, 4, 8]
+
+    def line(x):
+        x = min(max(x, -8), 8)
+        k = max(i for i in range(8) if nodes[i] <= x)
+        low, high = nodes[k], nodes[k + 1]
+        return Fraction(values[k] * (high - x) + values[k + 1] * (x - low), high - low)
+
+    own = made._between(np.array(values, dtype=object), -15, 15)
+    assert own.tolist() == [math.floor(line(x)) for x in range(-15, 16)]
+    kernel = [(width - abs(u), centre + u) for u in range(1 - width, width)]
+    for x, found in enumerate(made._averaged(np.array(values, dtype=object), centre, width, 15), -15):
+        assert 0 <= found - sum(w * line(x - s) for w, s in kernel) / width**2 < 2
+
+
 def test_the_certificate_on_a_mesh_refuses_what_it_cannot_prove():
     test = Test(6, 1, (4,), 0.5, 0.1)
     line = optdp.Problem(optdp.GDP(2.0), optdp.Line(), "abs", optdp.Additive())

@@ -10,6 +10,7 @@ from scipy.stats import chisquare
 
 import optdp
 from optdp.certificates.base import Refusal
+from optdp.certificates.metric import MetricCertificate
 from optdp.certificates.metric_line import MetricLineCertificate, on_grid
 from optdp.design.metric.line import peaked_program
 from optdp.exact.rounding import TOTAL, Table
@@ -31,6 +32,17 @@ def test_the_bracket_is_proven_and_lies_above_local_privacy(found):
     assert found.value >= optdp.solve_kernel(4.0, domain=(-1, 1), rtol=0.01).lower_bound
     assert not replace(found, lower_bound=found.lower_bound * (1 + 1e-9)).verify()
     assert not replace(found, problem=replace(found.problem, privacy=optdp.MetricLDP(1.9, "abs"))).verify()
+
+
+@pytest.mark.parametrize("width", [1.1, 1.3, 3.0, 3.7])
+def test_what_chords_lose_is_subtracted_downwards(width):
+    """The bound of the interval is that of the grid less (cell)^2 / 4, as a rational."""
+    solution = optdp.solve_kernel(1.0, "squared", domain=(0, width), metric="abs", rtol=0.5)
+    one, problem = solution.certificate, solution.problem
+    multipliers = MetricCertificate(one.weights, one.outputs, one.highs, one.lows, one.flows)
+    whole = multipliers.bound(on_grid(problem, one.cells)).value
+    exactly = Fraction(whole) - (Fraction(width) / one.cells) ** 2 / 4
+    assert 0 < exactly - Fraction(1, 2**48) <= Fraction(one.bound(problem).value) <= exactly
 
 
 @pytest.mark.parametrize("loss", ["abs", "squared"])

@@ -172,6 +172,22 @@ def test_no_output_has_a_price_below_the_proven_one(rows, loss, eps, side):
     assert certificate.bound(problem).value <= best
 
 
+@given(st.integers(0, 10**6))
+def test_roundings_of_prices_are_allowed_for(seed):
+    """On a sliver distances from its ends are linear and cells lose nothing: what is left are roundings, of large thresholds."""
+    rng, thin = np.random.default_rng(seed), 2.0**-60
+    n = int(rng.integers(1, 8))
+    points, eps = [(0.0, 0.0)] * n, float(rng.uniform(0.1, 3))
+    certificate = PlaneCertificate(tuple(points), tuple(rng.random(n)), tuple(rng.uniform(1e5, 1e6, n)))
+    problem = optdp.Problem(optdp.LDP(eps), optdp.Box((0, 0), (1, thin)), "abs")
+    dual, exactly = Prices.of(certificate, problem), Fraction(0)
+    for (x, _), weight, threshold in zip(
+        dual.inputs.tolist(), dual.weights.tolist(), dual.thresholds.tolist(), strict=True
+    ):
+        exactly += Fraction(weight) * (1 + Fraction(dual.more)) * (Fraction(x) + Fraction(thin) - Fraction(threshold))
+    assert -Fraction(dual.shortfall(1e-3)) <= exactly  # not below the price of the output in the corner
+
+
 def test_images_are_solved_as_one_block():
     """The program with symmetry has the value of the one without."""
     from optdp.certificates.plane import images

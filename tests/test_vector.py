@@ -766,6 +766,8 @@ def test_bounds_add_up_over_coordinates_for_squares_on_the_cube_alone():
     squares = optdp.solve_kernel(1.0, "squared", unbiased=True, domain=(-1, 1), rtol=0.05)
     each, cube = CoordinatesCertificate(squares.certificate), optdp.Box.cube(3)
     assert each.bound(problem(1.0, cube)).value == pytest.approx(3 * squares.lower_bound, rel=1e-15)
+    for d in (3, 5, 7, 11, 100):  # a sum that no float holds is rounded down
+        assert Fraction(each.bound(problem(1.0, optdp.Box.cube(d))).value) <= d * Fraction(squares.lower_bound)
     for other in (
         optdp.Problem(optdp.LDP(1.0), cube, "abs", constraints=[optdp.Unbiased()]), optdp.Problem(optdp.LDP(1.0), cube, "abs"),
         optdp.Problem(optdp.LDP(1.0), cube, "squared"), problem(1.0, optdp.Box.cube(3, 0, 1)), problem(1.0, optdp.Ball(3)),

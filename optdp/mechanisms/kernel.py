@@ -184,12 +184,14 @@ class KernelMechanism(CellWindow):
     @cached_property
     def _line(self) -> tuple[np.ndarray, np.ndarray]:
         """(first, slope): the number sent for the middle of a cell is about first + slope (2 cell + 1) on its piece, in steps."""
-        first = np.array([a for a, _ in self._places], dtype=np.int64)
         if self.rule == "mean":
-            spans = [Fraction(b - a) for a, b in self._places]
+            starts, spans = [a for a, _ in self._places], [Fraction(b - a) for a, b in self._places]
         else:
-            scale = self.domain.exact_width / self._sent.step
-            spans = [(Fraction(b) - Fraction(a)) * scale for a, b in zip(self.lows, self.highs, strict=True)]
+            lower, width, step = Fraction(self.domain.lower), self.domain.exact_width, self._sent.step
+            spans = [(Fraction(b) - Fraction(a)) * width / step for a, b in zip(self.lows, self.highs, strict=True)]
+            # Not moved to the lattice, which may begin one step later: the whole piece would be moved with its start.
+            starts = [round((lower + width * Fraction(a)) / step) for a in self.lows]
+        first = np.array(starts, dtype=np.int64)
         return first, np.array([float(span / (2 * cells)) for span, cells in zip(spans, self.cells, strict=True)])
 
     @cached_property
@@ -492,7 +494,8 @@ class KernelMechanism(CellWindow):
         if self.rule == "mean":
             grids = [self._grid(b - a) for a, b, *_ in self._windows]
             return found | {"starts": [a for a, *_ in self._windows], "grids": grids}
-        return found | {"slopes": self._line[1].tolist(), "stretches": [part.tolist() for part in self._map[:4]]}
+        first, slope = (part.tolist() for part in self._line)
+        return found | {"starts": first, "slopes": slope, "stretches": [part.tolist() for part in self._map[:4]]}
 
     def floor(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """(masses, lows, highs): the pieces of the floor with their outputs; masses sum to `floor_mass`."""

@@ -101,12 +101,18 @@ def _kernel(m: KernelMechanism) -> dict[str, Any]:
     made, sent = m.tables(), m.tables()["sent"]
     own = {"step": float(sent.step), "edges": made["edges"]}
     own |= {"window": _halves(m.width_cells - 1), "floor": _cuts(m.floor_coins)}
-    lows, highs = map(list, zip(*made["places"], strict=True))
     if m.rule == "ends":
-        own |= {"kind": "ends", "first": sent.first, "last": sent.last, "starts": lows, "slopes": made["slopes"]}
+        own |= {
+            "kind": "ends",
+            "first": sent.first,
+            "last": sent.last,
+            "starts": made["starts"],
+            "slopes": made["slopes"],
+        }
         return own | {"map": made["stretches"], "lower": m.domain.lower, "width": m.domain.width}
     read = Lattice.between(m.domain.lower, m.domain.upper)
     own |= {"kind": "mean", "read": float(read.step), "first": read.first, "last": read.last}
+    lows, highs = map(list, zip(*made["places"], strict=True))
     own |= {"lows": lows, "highs": highs, "coins": str(m.floor_coins)}
     return own | {"starts": made["starts"], "grids": made["grids"]}
 
