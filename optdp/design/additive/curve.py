@@ -543,7 +543,9 @@ def _tail_multiplier(program: TailProgram, multipliers: list[Multiplier], exact:
 class _Task(LatticeTask):
     """A problem in the numbers that the search works with."""
 
-    def __init__(self, problem: Problem, deadline: float, solver: LinearSolver | None, target: float = math.nan) -> None:
+    def __init__(
+        self, problem: Problem, deadline: float, solver: LinearSolver | None, target: float = math.nan
+    ) -> None:
         super().__init__(problem)
         self.deadline, self.target, self.written, privacy = deadline, target, solver, self.privacy
         self.solver = solver or Highs(tolerance=1e-9, options=(("small_matrix_value", 1e-12),))

@@ -100,7 +100,13 @@ class _Search:
         told = f"P(|X| > {limit:.6g})" + (f", {n} lattice points per sensitivity" if n else "")
         progress = run.progress.part(told, self.best.lower, self.best.value)
         one = replace(
-            run, problem=problem, rtol=rtol, time_limit=left, began=time.perf_counter(), progress=progress, target=1 - self.level
+            run,
+            problem=problem,
+            rtol=rtol,
+            time_limit=left,
+            began=time.perf_counter(),
+            progress=progress,
+            target=1 - self.level,
         )
         try:
             found = _design(problem).design(one, n=None if self.integers else n)
