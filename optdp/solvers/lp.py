@@ -371,8 +371,8 @@ class _HighsSession(Session):
     def solve(self, *, time_limit: float = math.inf, method: str | None = None) -> LinearResult:
         chosen = method or self.solver.method
         self.highs.setOptionValue("solver", "choose" if chosen == "auto" else chosen)
-        # The user's limit is for the solver's own method, not for one that is asked for instead. From the last solve's basis simplex
-        # may go in circles where the start would be a moment's work.
+        # The user's limit is for the solver's own method, not for one that is asked for instead. From the last solve's basis
+        # simplex may go in circles where the start would be a moment's work.
         own = UNLIMITED if self.solver.iterations is None or method is not None else self.solver.iterations
         warm = STALLED * (self.highs.getNumRow() + self.highs.getNumCol()) if self.begun else UNLIMITED
         self.begun = True
