@@ -42,7 +42,7 @@ class Run:
     solver: LinearSolver | None
     progress: Progress
     began: float = field(default_factory=time.perf_counter)
-    #: A design may stop as soon as it is known on which side of this the optimum is.
+    #: A design may stop as soon as the optimum is proven to be above this.
     target: float = math.nan
 
     @property

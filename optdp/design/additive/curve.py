@@ -63,7 +63,7 @@ RARE = 1e-6
 MOST, EACH, ROUNDS = 1500, 6, 300
 #: Cuts that have cost nothing for more rounds than this may be dropped.
 IDLE = 4
-#: By what share an objective must be off what it is compared with, to be so when it is proven.
+#: By what share a bound must be above what it is compared with, to be so when it is proven.
 DECIDED = 1e-5
 #: How far from private noise to the relaxation's optimum cuts are looked for.
 STEP = 0.5
@@ -370,7 +370,7 @@ class TailProgram:
 
         **Arguments:** `inner`: tail probabilities (and the atom) that keep the curve: cuts are looked for halfway between the
         relaxation's optimum and them, which are deeper there; what breaks nothing is the next `inner`. `tolerance`: what counts
-        as breaking; `rtol`: how near both objectives must come, relatively, if `target` is between them.
+        as breaking; `rtol`: how near both objectives must come, relatively, if they are not both above `target`.
         """
         self.inner = inner
         for _ in range(ROUNDS):
@@ -391,7 +391,7 @@ class TailProgram:
             value, lower = self.cost(self.inner), self.objective + self.constant
             if not fresh or value - lower <= rtol * value:
                 return True
-            if value < self.target * (1 - DECIDED) or lower > self.target * (1 + DECIDED):
+            if lower > self.target * (1 + DECIDED):
                 return True
             if time.perf_counter() > self.deadline:
                 return False
@@ -945,8 +945,7 @@ def _on_lattices(run: Run, rtol: float, n: int | None, gaussian: bool) -> Soluti
                 break
             coarse, best = found.program, found.better(best)
             whole = best.better(known)
-        decided = whole.value <= task.target or whole.lower > task.target
-        if time.perf_counter() > task.deadline or whole.gap <= rtol or decided:
+        if time.perf_counter() > task.deadline or whole.gap <= rtol or whole.lower > task.target:
             break
     if task.loss.exponent is None and not fixed and not whole.gap <= rtol and math.isnan(task.target):
         whole = _borrowed(run, gaussian, whole)

@@ -84,6 +84,8 @@ class _Search:
     low: tuple[Fraction, float] | None = None
     high: tuple[Fraction, float] | None = None
     tried: set[Fraction] = field(default_factory=set)
+    #: Whether time ran out for the last distance.
+    late: bool = False
     #: Where V is too small for its program.
     ceiling: Fraction | None = None
     failure: str = ""
@@ -97,6 +99,8 @@ class _Search:
             limit = math.nextafter(limit, 0.0)
         problem = _inner(run.problem, limit)
         rtol, left = min(STEEPER * run.rtol, 0.1), max(run.left(), 0.1)
+        if isinstance(run.problem.privacy, GDP) and self.low and self.high:  # what takes longest is often left undecided
+            left /= 2
         told = f"P(|X| > {limit:.6g})" + (f", {n} lattice points per sensitivity" if n else "")
         progress = run.progress.part(told, self.best.lower, self.best.value)
         one = replace(
@@ -125,6 +129,7 @@ class _Search:
         elif Fraction(found.lower_bound) > most and (self.low is None or at > self.low[0]):
             self.low, certificate = (at, middle), QuantileCertificate(limit, found.certificate)
             self.best = replace(self.best, certificate=certificate, lower=certificate.bound(run.problem).value)
+        self.late = one.seconds > left
         run.progress.part(told, self.best.lower, self.best.value)("found")
 
     def next(self, finest: int) -> tuple[Fraction, int] | None:
@@ -262,14 +267,18 @@ def _on_lattices(run: Run, n: int | None) -> Solution:
         for halves in range(max(half, 1), half + 2):
             search.probe(Fraction(halves, 2), None)
     most = FINEST[_design(_inner(problem, privacy.sensitivity)).__name__.rsplit(".", 1)[1]]  # type: ignore[attr-defined]
+    points = LIMIT
     for _ in range(PROBES):
         small = min(float(search.high[0]) if search.high else 1.0, 1.0)
         if search.best.gap <= run.rtol or run.seconds > run.time_limit:
             break
-        found = search.next(min(math.ceil(most / max(small, 1 / most)), LIMIT) if n is None else n)
+        finest = min(math.ceil(most / max(small, 1 / most)), points) if n is None else n
+        found, known = search.next(finest), (search.low, search.high)
         if found is None:
             break
         search.probe(*found)
+        if search.late and known == (search.low, search.high):  # and less time is left for one that is as fine
+            points = max(3 * found[1] // 4, 1)
     best = search.best
     if best.mechanism is None:
         why = f"; of the first probabilities that it needs: {search.failure}" if search.failure else ""
