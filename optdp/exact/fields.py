@@ -156,7 +156,7 @@ class Fields:
         value = self._get(name)
         if not isinstance(value, list) or not least <= len(value) <= most:
             shown = f"{len(value)} entries" if isinstance(value, list) else _kind(value)
-            must = f"it must be a list of {least} to {most}"
+            must = f"it must be a list of {least} to {most} entries"
             raise FieldError(f"{self.where}.{name} has {shown}, which is not allowed: {must}")
         return value
 
