@@ -853,7 +853,7 @@ def plan(
 
     - `schema`: column name -> `optdp.Number(lower, upper)`, `Integer`, `Date`, `Category(values)` or `Flag()`. A table with other
       columns is refused.
-    - `eps`: the privacy parameter of a whole row, in (0, 30].
+    - `eps`: the privacy parameter of a whole row, in (0, 30]; means need 1e-6 for each number that a person reports.
     - `goal`: "mean", "quantile", "distribution" or "answers" for numbers (categories always have "frequencies"), or one for each
       column by name.
     - `n`: the number of people, for the predicted errors (1,000 if None).
