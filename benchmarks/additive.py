@@ -111,7 +111,7 @@ def grid_table(rtol: float, eps: list[float], delta: list[float], widths: list[i
         print(rows[-1], flush=True)
     columns = [Column("sensitivity", "sensitivity", "d")] if widths else []
     columns += [Column("eps", "eps", "g"), Column("delta", "delta", "g"), Column("loss", "loss"), Column("n", "n", "d"),
-                Column("lower", "lower bound", ".9g"), Column("value", "value", ".9g"), Column("gap", "gap", ".1e"),
+                Column("lower", "lower bound", ".9g", "down"), Column("value", "value", ".9g", "up"), Column("gap", "gap", ".1e"),
                 Column("reached", "reached"), Column("verified", "verified"), Column("seconds", "CPU s", ".2f"),
                 Column("verify", "verify s", ".2f")]  # fmt: skip
     worst = max(r["seconds"] for r in rows)

@@ -190,8 +190,8 @@ TABLES = {"gdp": gdp, "gdp-closer": gdp, "kl": kl, "rdp": rdp, "profiles": profi
 
 def report(name: str, rows: list[dict[str, Any]], rtol: float) -> Report:
     """The rows as a table."""
-    columns = [Column("notion", "notion"), Column("loss", "loss"), Column("lower", "lower bound", ".7g"),
-               Column("value", "value", ".7g"), Column("gap", "gap", ".1e"), Column("verified", "verified"),
+    columns = [Column("notion", "notion"), Column("loss", "loss"), Column("lower", "lower bound", ".7g", "down"),
+               Column("value", "value", ".7g", "up"), Column("gap", "gap", ".1e"), Column("verified", "verified"),
                Column("over", "/Gaussian", ".5f"), Column("seconds", "CPU s", ".2f")]  # fmt: skip
     rows = [{k: v for k, v in r.items() if k != "solution"} for r in rows]
     return Report(f"{name} at rtol = {rtol:g}", columns, rows, [])

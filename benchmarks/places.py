@@ -110,7 +110,8 @@ def large(args: argparse.Namespace) -> Report:
         rows.append({"n": n, "low": found.lower_bound, "value": found.value, "gap": found.gap, "seconds": seconds,
                      "message": found.program.message, "verified": bool(verified), "checking": checking})  # fmt: skip
     columns = [
-        Column("n", "places"), Column("low", "lower bound", ".7g"), Column("value", "value", ".7g"), Column("gap", "gap", ".1e"),
+        Column("n", "places"), Column("low", "lower bound", ".7g", "down"),
+        Column("value", "value", ".7g", "up"), Column("gap", "gap", ".1e"),
         Column("seconds", "seconds", ".1f"), Column("message", "work"), Column("verified", "verified"),
         Column("checking", "verify, s", ".1f"),
     ]  # fmt: skip
@@ -155,8 +156,9 @@ def plane(args: argparse.Namespace) -> Report:
                              "gap": found.gap, "seconds": seconds, "outputs": len(found.mechanism.outputs), "noise": noise,
                              "sides": sides, "verified": bool(verified), "checking": checking})  # fmt: skip
     columns = [
-        Column("box", "rectangle"), Column("loss", "loss"), Column("eps", "eps", "g"), Column("low", "lower bound", ".6g"),
-        Column("value", "value", ".6g"), Column("gap", "gap", ".1e"), Column("outputs", "outputs"),
+        Column("box", "rectangle"), Column("loss", "loss"), Column("eps", "eps", "g"),
+        Column("low", "lower bound", ".6g", "down"),
+        Column("value", "value", ".6g", "up"), Column("gap", "gap", ".1e"), Column("outputs", "outputs"),
         Column("seconds", "seconds", ".2f"), Column("verified", "verified"), Column("checking", "verify, s", ".2f"),
         Column("noise", "planar Laplace, clamped", ".4g"), Column("sides", "each side with eps/2", ".4g"),
     ]  # fmt: skip

@@ -126,8 +126,8 @@ def certificates(args: argparse.Namespace) -> Report:
                 row["speed"] = x.size / (time.process_time() - began)
             rows.append(row)
     shown = [
-        Column("d", "categories"), Column("eps", "eps", "g"), Column("value", "value (sets)", ".10g"),
-        Column("bound", "certified bound", ".10g"), Column("gap", "gap (sets)", ".1e"),
+        Column("d", "categories"), Column("eps", "eps", "g"), Column("value", "value (sets)", ".10g", "up"),
+        Column("bound", "certified bound", ".10g", "down"), Column("gap", "gap (sets)", ".1e"),
         Column("pair", "gap (two integers)", ".1e"), Column("plain", "|plain program - value|", ".1e"),
         Column("verified", "verified"), Column("ms", "ms", ".1f"), Column("speed", "clients/s (two integers)", ".3g"),
     ]  # fmt: skip

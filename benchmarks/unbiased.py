@@ -83,7 +83,8 @@ def table_two() -> Report:
                  "same": "yes" if f"{grid.mechanism.h1():.3f}" == f"{PRINTED_H1[eps][j]:.3f}" else ""}
             )  # fmt: skip
     columns = [
-        Column("eps", "eps", "g"), Column("pair", "pair"), Column("bound", "lower bound", ".6g"), Column("gap", "gap", ".0e"),
+        Column("eps", "eps", "g"), Column("pair", "pair"), Column("bound", "lower bound", ".6g", "down"),
+        Column("gap", "gap", ".0e"),
         Column("grid", "Algorithm 1", ".6g"), Column("excess", "excess", ".2%"), Column("grid time", "time /", ".1f"),
         Column("printed", "printed", "g"), Column("ratio", "/ optimum", ".4f"), Column("below", "below the bound"),
         Column("h1", "H1 optimum", ".4f"), Column("h1 grid", "H1 grid", ".4f"), Column("h1 printed", "H1 printed", ".3f"),

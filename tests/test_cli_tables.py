@@ -53,7 +53,7 @@ def mechanism():
 
 @pytest.fixture(scope="module")
 def survey():
-    return optdp.plan({"age": optdp.Number(0, 100), "note": optdp.Category("ab", other="category")}, 1.0)
+    return optdp.plan({"age": optdp.Number(0, 100), "note": optdp.Category(["a", "b"], other="category")}, 1.0)
 
 
 # --- what is refused, with its row

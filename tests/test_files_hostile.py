@@ -224,12 +224,12 @@ def test_what_was_read_verifies_or_says_why():
     ("content", "said"),
     [
         (b"", "not JSON"), (b"not json", "not JSON"), (b"\xff\xfe\x00", "not JSON"), (b"[]", "a list"), (b"5", "a number"),
-        (b"null", "null"), (b'"text"', "a text"), (b"{}", "optdp is missing"), (b'{"optdp": 1}', "0.1.0"),
+        (b"null", "null"), (b'"text"', "a text"), (b"{}", "json has no entry 'optdp'"), (b'{"optdp": 1}', "0.1.0"),
         (b'{"optdp": 1, "certificate": 5}', "0.1.0"), (b'{"optdp": 2}', "optdp"), (b'{"optdp": {"format": 1, "version": "0"}}', "format"),  # noqa: E501
         (b'{"optdp": {"format": 99, "version": "9.9"}}', "format"), (b'{"optdp": {"format": 2}}', "version"),
-        (b'{"optdp": {"format": 2, "version": "0.2.0"}}', "problem is missing"), (b'{"a": 1, "a": 2}', "twice"),
+        (b'{"optdp": {"format": 2, "version": "0.2.0"}}', "no entry 'problem'"), (b'{"a": 1, "a": 2}', "twice"),
         (b'{"a": NaN}', "NaN"), (b"[" * 100_000, "not JSON"), (b'{"a":' * 100_000, "not JSON"),
-        (b'{"optdp": ' + b"9" * 6000 + b"}", "digits"), (b"\xef\xbb\xbf{}", "optdp is missing"),
+        (b'{"optdp": ' + b"9" * 6000 + b"}", "digits"), (b"\xef\xbb\xbf{}", "no entry 'optdp'"),
     ],
 )  # fmt: skip
 def test_files_that_are_none(tmp_path, content, said):

@@ -447,7 +447,8 @@ AGE = optdp.Number(0, 120)
         (optdp.Category([1, 2]), [True, "2"], [0, 1]),
         (optdp.Date("2026-01-01", "2026-02-01"), ["2026-01-02", math.nan], "row 2: it is missing"),
         (optdp.Integer(0, 2**53), [2**53, 2**53 + 1], "row 2: it is not in"), (AGE, [3, 2**63], "row 2: it is not in"),
-        (AGE, ["3\0"], "row 1: it is not a number"), (optdp.Category("ab"), ["a", "a\0"], "row 2: it is none of the values"),
+        (AGE, ["3\0"], "row 1: it is not a number"),
+        (optdp.Category(["a", "b"]), ["a", "a\0"], "row 2: it is none of the values"),
     ],
 )  # fmt: skip
 def test_lists_are_read_as_arrays_and_frames_are(column, values, said):
@@ -800,13 +801,16 @@ def test_errors_of_columns_name_the_argument_and_no_entry():
     for made, said in (
         (lambda: optdp.Date("x", "y"), "first = 'x' is not allowed: it must be a date"),
         (lambda: optdp.Integer(0.1, 0.9), "lower = 0.1"),
+        (lambda: optdp.Integer(0, 2.5, outside="clip"), "upper = 2.5 is not allowed: it must be an integer"),
+        (lambda: optdp.Category("abc"), "values is a str, which is not allowed"),
+        (lambda: optdp.Category(b"abc"), "values is a bytes"), (lambda: optdp.Category({"a", "b"}), "values is a set"),
         (lambda: optdp.Integer(0, 2**53 + 1), "upper = 9007199254740993 is not allowed: it must be a float"),
         (lambda: optdp.Integer(np.int64(-(2**53) - 1), 0), "lower = -9007199254740993"),
         (lambda: optdp.plan({"a": optdp.Flag()}, 1.0, None), "goal = None"), (lambda: optdp.Number(0, 1, 5), "unit = 5"),
         (lambda: optdp.plan({"a": optdp.Flag()}, 1.0, weights=[1]), "weights is not allowed"),
         (lambda: optdp.Number(0, 1).encode([10**400], "a"), "column 'a', row 1"),
-        (lambda: optdp.Category("ab").encode(np.array(["a", {}], dtype=object), "a"), "column 'a', row 2: it is none"),
-        (lambda: optdp.Category("ab").encode([["a"]], "a"), "column 'a' has shape"),
+        (lambda: optdp.Category(["a", "b"]).encode(np.array(["a", {}], dtype=object), "a"), "column 'a', row 2: it is none"),
+        (lambda: optdp.Category(["a", "b"]).encode([["a"]], "a"), "column 'a' has shape"),
         (lambda: optdp.Ledger(3).add(optdp.plan({"a": optdp.Flag()}, 1.0), 5), "changed is a int"),
         (lambda: optdp.Ledger(100), "limit = 100.0 is not allowed"),
         (lambda: optdp.plan({"a": optdp.Flag()}, 1.0).estimate({"a": ["1"]}, level=5), "level = 5"),
@@ -842,13 +846,15 @@ def test_tables_of_pairs_are_probabilities_with_intervals_that_cover():
     """The clipped averages of two independent columns summed to 3.08, and cells of 0.011 were covered in 0.91 of cases."""
     rng = np.random.default_rng(0)
     people = {"a": rng.random(200) < 0.5, "b": rng.choice(list("wxyz"), 200)}
-    survey = optdp.plan({"a": optdp.Flag(), "b": optdp.Category("wxyz")}, 0.5, strategy="split", n=200)
+    survey = optdp.plan({"a": optdp.Flag(), "b": optdp.Category(["w", "x", "y", "z"])}, 0.5, strategy="split", n=200)
     found = survey.estimate(survey.randomize(people, 1)).pair("a", "b")
     assert found.value.sum() == pytest.approx(1) and "sum to 1" in found.method
     assert (found.interval[0] <= found.value).all() and (found.value <= found.interval[1]).all()
     shares = np.array([0.011, 0.3, 0.1, 0.578, 0.011, 0.0])
     for strategy in ("joint", "split"):
-        survey = optdp.plan({"a": optdp.Category("ab"), "b": optdp.Category("xyz")}, 16.0, strategy=strategy)
+        survey = optdp.plan(
+            {"a": optdp.Category(["a", "b"]), "b": optdp.Category(["x", "y", "z"])}, 16.0, strategy=strategy
+        )
         covered, runs = np.zeros(6), 400
         for _ in range(runs):
             k = rng.choice(6, 1000, p=shares)
@@ -874,7 +880,7 @@ def test_pairs_are_not_read_from_a_standard_input_that_is_gone(tmp_path, monkeyp
 @pytest.mark.parametrize(("eps", "n"), [(4.0, 40), (12.0, 300), (30.0, 100)])
 def test_no_standard_error_of_a_pair_is_0_where_nothing_or_everything_is_counted(strategy, eps, n):
     """It was 0 where all answers were alike; the noise of people who are all alike is known, and the errors are near it."""
-    survey = optdp.plan({"a": optdp.Flag(), "b": optdp.Category("wxyz")}, eps, strategy=strategy)
+    survey = optdp.plan({"a": optdp.Flag(), "b": optdp.Category(["w", "x", "y", "z"])}, eps, strategy=strategy)
     rng, people = np.random.default_rng(0), {"a": np.ones(n), "b": np.full(n, "w")}
     found = [survey.estimate(survey.randomize(people, rng)).pair("a", "b") for _ in range(200)]
     errors = np.array([one.standard_error for one in found])
@@ -1010,6 +1016,23 @@ def test_distributions_are_planned_at_every_eps(eps):
             optdp.plan({"a": optdp.Number(0, 1)}, eps / 1e4, goal)
         with pytest.raises(ValueError, match="the outputs of no mechanism tell enough"):
             optdp.plan({"a": optdp.Number(0, 1)}, 1e-300, goal)
+
+
+def test_a_budget_that_is_too_small_to_be_split_is_not_split():
+    """The candidate that splits it raised, with a share such as 4722.../9444...; the one that samples a column would do."""
+    numbers = {"a": optdp.Number(0, 1), "b": optdp.Number(0, 1)}
+    for schema in (numbers, {"a": optdp.Number(0, 1), "b": optdp.Flag(), "c": optdp.Flag()}):
+        found = optdp.plan(schema, 1e-6)
+        assert found.reported == 1 and optdp.LDP(1e-6).implied_by(found.guarantee())
+        assert all(label.endswith(("sample 1 of 2", "sample 1 of 3", "joint 2, 1 of 2")) for label, _ in found.compared)
+    with pytest.raises(
+        ValueError, match=r"^eps = 1e-06 is not allowed with strategy = 'split': 'a' .* eps = 5e-07 is not"
+    ):
+        optdp.plan(numbers, 1e-6, strategy="split")
+    with pytest.raises(ValueError, match=r"^eps = 1e-07 is not allowed for goal = 'mean': it must be at least 1e-06$"):
+        optdp.plan(numbers, 1e-7)
+    with pytest.raises(ValueError, match=r"^eps = 1e-07 is not allowed for goal = 'mean'"):
+        optdp.plan({"a": optdp.Number(0, 1)}, 1e-7, strategy="sample")
 
 
 @pytest.mark.parametrize("ends", [(1e15, 1e15 + 1), (1e15, 1e15 + 4096), (-(2.0**53), 4 - 2.0**53), (2.0**60, 2.0**61)])

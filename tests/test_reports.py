@@ -536,6 +536,25 @@ def test_what_a_report_does_not_take_is_told_with_what_it_takes():
     with pytest.raises(ValueError, match=r"^claims = 'X' .* a paper \(OPTT, .*\) or an id such as OPTT-1") as caught:
         optdp.audit("X")
     assert len(str(caught.value)) < 200
+    with pytest.raises(ValueError, match=r"^claims = 'D-OGPM-8' .*: `optdp discoveries --claim D-OGPM-8`"):
+        optdp.audit("D-OGPM-8")
+    with pytest.raises(ValueError, match=r"^ids = 'OGPM-3' .*: `optdp audit --claim OGPM-3`"):
+        optdp.discoveries("OGPM-3")
+
+
+def test_counts_have_whole_ticks():
+    """The axis of one sign that agrees or not had 0.2, 0.4, ..., and the label "signs of 1"."""
+    from optdp.mechanisms.signs import SignMechanism
+
+    cube = optdp.Box((-1,) * 3, (1,) * 3)
+    for mechanism, told in (
+        (SignMechanism.private(1.0, cube, 1, 1), "whether the one sign that is sent agrees"),
+        (SignMechanism.private(1.0, cube, 3, 2), "how many of the 3 signs that are sent agree"),
+        (optdp.solve_additive(3.0, 0.1, discrete=True).mechanism, "noise"),
+    ):
+        axes = mechanism.plot()
+        assert told in axes.get_xlabel()
+        assert len(axes.get_xticks()) > 1 and all(float(tick).is_integer() for tick in axes.get_xticks())
 
 
 def test_a_table_says_of_a_mechanism_what_the_mechanism_says():

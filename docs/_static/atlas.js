@@ -57,8 +57,8 @@ document.addEventListener("DOMContentLoaded", () => {
   };
 
   // --- axes
-  const linear = (low, high) => {
-    const rough = (high - low) / 5 || 1;
+  const linear = (low, high, whole = false) => {
+    const rough = Math.max((high - low) / 5, whole ? 1 : 0) || 1;
     const unit = 10 ** Math.floor(Math.log10(rough));
     const step = unit * ([1, 2, 5, 10].find((m) => m * unit >= rough) || 10);
     const ticks = [];
@@ -133,7 +133,8 @@ document.addEventListener("DOMContentLoaded", () => {
     const xs = picture.curves.flatMap((c) => c.x), lines = picture.curves.filter((c) => c.kind === "line");
     const high = Math.max(...picture.curves.flatMap((c) => c.y)) || 1, x = [Math.min(...xs), Math.max(...xs)];
     const names = [...new Set(picture.curves.map((c) => c.label))];
-    const { svg, inside, X, Y } = frame(title, picture.across, picture.up, x, [0, high * 1.05], linear(...x), linear(0, high), "");
+    const ticks = linear(...x, xs.every(Number.isInteger)); // of counts whole ones
+    const { svg, inside, X, Y } = frame(title, picture.across, picture.up, x, [0, high * 1.05], ticks, linear(0, high), "");
     for (const curve of picture.curves) {
       const k = names.indexOf(curve.label), stroke = COLOURS[k % COLOURS.length];
       const places = curve.x.map((v, i) => [X(v), Y(curve.y[i])]);

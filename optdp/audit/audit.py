@@ -164,7 +164,7 @@ def audit(
     wanted = [claims] if isinstance(claims, str) else list(CLAIMS if claims is None else claims)
     unknown = [w for w in wanted if w not in CLAIMS and w not in PAPERS]
     if unknown:
-        raise ValueError(f"claims = {unknown[0]!r} is not allowed: it must be {_among(CLAIMS)}")
+        raise ValueError(f"claims = {unknown[0]!r} is not allowed: it must be {_among(CLAIMS, unknown[0])}")
     chosen = [c.id for c in CLAIMS.values() if c.id in wanted or c.paper in wanted]
     return AuditReport(_decide_all(chosen, executor, progress))
 
@@ -189,8 +189,13 @@ class DiscoveryReport(AuditReport):
         return "\n".join(parts).rstrip() + "\n"
 
 
-def _among(book: Iterable[str]) -> str:
-    """What may be asked for: there are too many to list."""
+def _among(book: Iterable[str], asked: str) -> str:
+    """What may be asked for: there are too many to list. Of what the other command shows: which one."""
+    if asked in CLAIMS or asked in DISCOVERIES:
+        kind, command = ("claim", "audit") if asked in CLAIMS else ("discovery", "discoveries")
+        return (
+            f"a {'discovery' if kind == 'claim' else 'claim'}; {asked} is a {kind}: `optdp {command} --claim {asked}`"
+        )
     return f"a paper ({', '.join(PAPERS)}) or an id such as {next(iter(book))} (docs/audit and docs/discoveries have them all)"
 
 
@@ -202,7 +207,7 @@ def discoveries(
     wanted = [ids] if isinstance(ids, str) else list(DISCOVERIES if ids is None else ids)
     unknown = [w for w in wanted if w not in DISCOVERIES and w not in PAPERS]
     if unknown:
-        raise ValueError(f"ids = {unknown[0]!r} is not allowed: it must be {_among(DISCOVERIES)}")
+        raise ValueError(f"ids = {unknown[0]!r} is not allowed: it must be {_among(DISCOVERIES, unknown[0])}")
     chosen = [d for d in DISCOVERIES if d in wanted or d.split("-")[1] in wanted]
     return DiscoveryReport(_decide_all(chosen, executor, progress))
 

@@ -67,7 +67,10 @@ def _plan(commands: Commands) -> None:
         "estimates. The plan is written as JSON for `optdp randomize --plan` and `optdp estimate --plan`.",
     )
     options.add_eps(parser)
-    text = 'JSON: {"age": {"type": "number", "lower": 0, "upper": 120}, ...}; what is left out is as in Python'
+    text = (
+        'JSON: {"age": {"type": "number", "lower": 0, "upper": 120}, ...} with the arguments of optdp.Number; other types are '
+        "integer, date, category and flag; what is left out is as in Python"
+    )
     option(parser, "--schema", None, text, metavar="FILE")
     for kind, form in (("number", "NAME:LOWER:UPPER[:UNIT]"), ("integer", "NAME:LOWER:UPPER[:UNIT]"), ("date", "NAME:FIRST:LAST"),
                        ("category", "NAME:VALUE,VALUE,..."), ("flag", "NAME")):  # fmt: skip

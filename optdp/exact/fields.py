@@ -65,16 +65,21 @@ OPTIONAL, UNSAVED = {"optional": True}, {"saved": False}
 
 
 class Fields:
-    """The entries of one JSON object; `where` names it in messages. `done()` refuses entries that nobody asked for."""
+    """The entries of one JSON object; `where` names it in messages. `done()` refuses entries that nobody asked for.
 
-    def __init__(self, data: object, where: str) -> None:
+    **Arguments:** `whole`: it is all of a file, which `where` names.
+    """
+
+    def __init__(self, data: object, where: str, whole: bool = False) -> None:
         if not isinstance(data, dict):
             raise FieldError(f"{where} is {_kind(data)}, which is not allowed: it must be an object with named fields")
-        self.data, self.where, self._asked = data, where, set[str]()
+        self.data, self.where, self._whole, self._asked = data, where, whole, set[str]()
 
     def _get(self, name: str) -> Any:
         self._asked.add(name)
         if name not in self.data:
+            if self._whole:  # bad.json.optdp looks like the name of another file
+                raise FieldError(f"{self.where} has no entry {name!r}, which it must have")
             raise FieldError(f"{self.where}.{name} is missing")
         return self.data[name]
 
@@ -151,7 +156,7 @@ class Fields:
         value = self._get(name)
         if not isinstance(value, list) or not least <= len(value) <= most:
             shown = f"{len(value)} entries" if isinstance(value, list) else _kind(value)
-            must = f"it must be a list of {least} to {most}"
+            must = f"it must be a list of {least} to {most} entries"
             raise FieldError(f"{self.where}.{name} has {shown}, which is not allowed: {must}")
         return value
 
@@ -431,7 +436,7 @@ def parse(text: str | bytes, where: str) -> Fields:
         raise FieldError(f"{where} contains {name}, which is not allowed: numbers must be finite")
 
     try:
-        return Fields(json.loads(text, object_pairs_hook=pairs, parse_constant=constant), where)
+        return Fields(json.loads(text, object_pairs_hook=pairs, parse_constant=constant), where, whole=True)
     except FieldError:
         raise
     except json.JSONDecodeError as error:

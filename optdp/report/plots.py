@@ -248,6 +248,10 @@ def plot_outline(mechanism: Mechanism, ax: Axes | None = None, inputs: ArrayLike
                 ax.vlines(curve.x, 0, curve.y, color=colour)
             named.add(curve.label)
         ax.set_ylim(0, 1.05 * max(max(curve.y) for curve in shown.curves))
+        if all(place.is_integer() for curve in shown.curves for place in curve.x):  # counts, or noise on the integers
+            from matplotlib.ticker import MaxNLocator
+
+            ax.xaxis.set_major_locator(MaxNLocator("auto", steps=[1, 2, 5, 10], integer=True))
         if len(labels) > 1:
             ax.legend(frameon=False)
     elif len(shown.table) == 1:

@@ -231,7 +231,10 @@ def _(mechanism: SignMechanism, inputs: Any = None) -> Picture:
     found = uniform * np.where(n >= least, inside / share, (1 - inside) / (1 - share))
     kind: Any = "dots" if n.size <= BINS else "line"
     curves = Curve.of("random signs", n, uniform, kind), Curve.of("output", n, found, kind)
-    return Picture(f"signs of {k} that agree with the input", "probability", curves)
+    agree = f"how many of the {k} signs that are sent agree with the input"
+    if k == 1:
+        agree = "whether the one sign that is sent agrees with the input (1) or not (0)"
+    return Picture(agree, "probability", curves)
 
 
 @outline.register

@@ -38,7 +38,7 @@ import numpy as np
 
 from optdp import files
 from optdp.design.frequency import solve_frequency
-from optdp.design.kernel import solve_kernel
+from optdp.design.kernel import FAINTEST, solve_kernel
 from optdp.design.progress import Progress, ProgressLike
 from optdp.exact import OPTIONAL, Fields, Log, Number, Seed, Within, as_rng, coin, enclosures, require, show, written
 from optdp.exact.enclosures import rounded_up
@@ -94,6 +94,10 @@ CHOSEN = {
         "root mean square standard error of a frequency, at most: that of evenly spread entries",
     ),
 }
+
+
+class TooLittle(ValueError):
+    """A share of eps that is too small for the goal of a column; the message says so."""
 
 
 @dataclass(frozen=True)
@@ -849,7 +853,7 @@ def plan(
 
     - `schema`: column name -> `optdp.Number(lower, upper)`, `Integer`, `Date`, `Category(values)` or `Flag()`. A table with other
       columns is refused.
-    - `eps`: the privacy parameter of a whole row, in (0, 30].
+    - `eps`: the privacy parameter of a whole row, in (0, 30]; means need 1e-6 for each number that a person reports.
     - `goal`: "mean", "quantile", "distribution" or "answers" for numbers (categories always have "frequencies"), or one for each
       column by name.
     - `n`: the number of people, for the predicted errors (1,000 if None).
@@ -911,11 +915,19 @@ def plan(
         key = (column, goals[name], share, people)
         if key not in made:
             tell(f"{name}: eps = {float(share):.4g}")
-            made[key] = _mechanism(column, goals[name], share, people)
+            try:
+                made[key] = _mechanism(column, goals[name], share, people)
+            except TooLittle as why:
+                told = (
+                    f"eps = {show(total)} is not allowed with strategy = {strategy!r}: {name!r} has a share of it, and "
+                )
+                short[float(share)] = f"{'' if share == total else told}{why}"
+                raise
         mechanism, unit = made[key]
         return Part(name, column, goals[name], share, mechanism, unit, weight[name])
 
     k, tried = len(schema), list[tuple[float, str, tuple[Part, ...], int]]()
+    short = dict[float, str]()  # why there is no mechanism for a share of eps, by its size
 
     def square(p: Part, share: float) -> float:
         return p.weight / heaviest * (p.errors(n, share) / _width(p)) ** 2
@@ -925,19 +937,23 @@ def plan(
         tried.append((math.sqrt(mean), label, parts, reported))
 
     if strategy in ("auto", "split"):
-        even = [part(name, _share(total, Fraction(1, k)), 1.0) for name in schema]
-        pulls = np.cbrt([square(p, 1.0) for p in even])
-        fractions = [Fraction(int(f * GRAIN), GRAIN) for f in pulls / pulls.sum()]
-        if all(fractions):
-            attempt(
-                "split", tuple(part(name, _share(total, f), 1.0) for name, f in zip(schema, fractions, strict=True)), k
-            )
-        attempt("split evenly", tuple(even), k)
+        with suppress(TooLittle):  # of all this, and sampling may do
+            even = [part(name, _share(total, Fraction(1, k)), 1.0) for name in schema]
+            pulls = np.cbrt([square(p, 1.0) for p in even])
+            fractions = [Fraction(int(f * GRAIN), GRAIN) for f in pulls / pulls.sum()]
+            if all(fractions):
+                with suppress(TooLittle):
+                    shares = [_share(total, f) for f in fractions]
+                    attempt("split", tuple(part(name, s, 1.0) for name, s in zip(schema, shares, strict=True)), k)
+            attempt("split evenly", tuple(even), k)
     if strategy in ("auto", "sample") and k > 1:
         for m in sorted({1, 2, math.isqrt(k), k // 2} & set(range(1, k))):
-            attempt(f"sample {m} of {k}", tuple(part(name, _share(total, Fraction(1, m)), m / k) for name in schema), m)
-    if not tried and strategy != "joint":
-        attempt("all", tuple(part(name, total, 1.0) for name in schema), k)
+            share = _share(total, Fraction(1, m))
+            with suppress(TooLittle):
+                attempt(f"sample {m} of {k}", tuple(part(name, share, m / k) for name in schema), m)
+    if strategy == "sample" and k == 1:
+        with suppress(TooLittle):
+            attempt("all", tuple(part(name, total, 1.0) for name in schema), k)
     sizes = {name: len(c.names) for name, c in schema.items() if isinstance(c, Category)}
     categories = sorted(sizes, key=lambda name: sizes[name])
     if strategy == "joint" and len(categories) < 2:
@@ -955,9 +971,12 @@ def plan(
                 for g, chunk in enumerate(chunks, 1) if len(chunk) > 1
             ]  # fmt: skip
             joint = {p.name: p for group in groups for p in group}
-            ordered = tuple(joint.get(name) or part(name, share, m / units) for name in schema)
-            if all(groups):
-                attempt(f"joint {size}, {m} of {units}", ordered, m, units)
+            with suppress(TooLittle):
+                ordered = tuple(joint.get(name) or part(name, share, m / units) for name in schema)
+                if all(groups):
+                    attempt(f"joint {size}, {m} of {units}", ordered, m, units)
+    if short and not tried:  # the largest share of it
+        raise ValueError(short[max(short)])
     if not tried:
         raise ValueError("strategy = 'joint' is not allowed here: eps is too small for so many values")
     best = min(tried, key=lambda row: row[0])
@@ -983,12 +1002,18 @@ def _unit(part: Part) -> float | None:
 
 
 def _mechanism(column: Column, goal: str, eps: Number, people: int) -> tuple[Mechanism, float]:
-    """(the best mechanism for the column that so many people report, its error times the square root of their number)."""
+    """(the best mechanism for the column that so many people report, its error times the square root of their number).
+
+    **Raises** `TooLittle`.
+    """
     domain = column.domain
     if isinstance(domain, OneHot):
         oracle: Any = solve_frequency(eps, list(domain.names)).mechanism
         return oracle, math.sqrt(float(oracle.exact_value) / domain.d)
     if goal == "mean":  # the best of all unbiased mechanisms, and so of all estimates that are averages
+        if float(eps) < FAINTEST:
+            told = f"eps = {rounded_up(eps)} is not allowed for goal = {goal!r}: it must be at least {FAINTEST:g}"
+            raise TooLittle(told)
         found = solve_kernel(eps, unbiased=True, domain=domain, rtol=RTOL)
         return found.mechanism, math.sqrt(found.value)
     name, unit = _best(goal, eps, people if goal == "quantile" else 1)
@@ -1008,7 +1033,7 @@ def _best(goal: str, eps: Number, people: int) -> tuple[str, float]:
         with suppress(NotIdentified):
             errors.append((unit_error(make(), goal, unit, population, n=people), name))
     if not errors:
-        raise ValueError(
+        raise TooLittle(
             f"eps = {rounded_up(eps)} is not allowed for goal = {goal!r}: the outputs of no mechanism tell enough"
         )
     error, name = min(errors)

@@ -6,7 +6,7 @@ import dataclasses
 import datetime
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
@@ -161,7 +161,7 @@ def _float(name: str, value: Any) -> None:
 
 @dataclass(frozen=True)
 class Integer(Number):
-    """An integer from `lower` to `upper`, of which there must be one; arguments as for `Number`."""
+    """An integer from `lower` to `upper`, which are integers; other arguments as for `Number`."""
 
     tag = "integer"
 
@@ -169,10 +169,9 @@ class Integer(Number):
         for end in ("lower", "upper"):
             _float(end, getattr(self, end))
         super().__post_init__()
-        if math.ceil(self.lower) > self.upper:
-            raise ValueError(
-                f"lower = {self.lower!r}, upper = {self.upper!r} are not allowed: no integer is between them"
-            )
+        for end in ("lower", "upper"):  # clipped to 2.5 an entry would be none of the integers
+            if not float(getattr(self, end)).is_integer():
+                raise ValueError(f"{end} = {getattr(self, end)!r} is not allowed: it must be an integer")
 
     @classmethod
     def _read(cls, fields: Fields) -> Self:
@@ -237,9 +236,10 @@ class Date(Column):
 def _values(given: Any) -> tuple[Any, ...]:
     """Categories as they are given. **Raises** TypeError, ValueError."""
     allowed = "each must be a text of one line that is not empty, or a finite number"
-    if not isinstance(given, Iterable) or isinstance(given, Mapping):
+    if not isinstance(given, Iterable) or isinstance(given, Mapping | str | bytes | bytearray | Set):
+        why = ", not its letters" if isinstance(given, str) else ""  # and a set has another order in the next process
         raise TypeError(
-            f"values is a {type(given).__name__}, which is not allowed: it must be a list of texts or numbers"
+            f"values is a {type(given).__name__}, which is not allowed: it must be a list of texts or numbers{why}"
         )
     found = tuple(v.item() if isinstance(v, np.generic) else v for v in given)
     if len(found) > MOST:
