@@ -1,8 +1,9 @@
 """The published mechanisms on one footing: their published figures, and what must hold of any mechanism."""
 
 import math
+from fractions import Fraction
 from functools import partial
-from itertools import pairwise
+from itertools import pairwise, product
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -10,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.integrate import quad
-from scipy.stats import kstest
+from scipy.stats import chisquare, kstest
 
 import optdp
 from optdp.exact.fields import FieldError
@@ -288,6 +289,29 @@ def test_what_the_registry_builds_has_the_guarantee_the_domain_and_the_mean_that
             assert np.abs(mechanism.mean(x) - x).max() > 0.01, name
         if problem.outputs is not None:
             assert problem.outputs[0] <= mechanism.support()[0] <= mechanism.support()[1] <= problem.outputs[1]
+
+
+@pytest.mark.parametrize("eps", [0.5, 1.0, 3.0])
+@pytest.mark.parametrize("d", [2, 4])
+def test_duchi_linf_for_even_d_is_private_unbiased_and_better_than_with_ties_in_both_half_spaces(d, eps):
+    """All laws written out: ties (inner product 0) belong to the preferred half-space, as published to both, with the scale B."""
+    made = baselines.get("Duchi linf").build(
+        optdp.Problem(optdp.LDP(eps), optdp.Box.cube(d), "squared", constraints=[optdp.Unbiased()])
+    )
+    signs = np.array(list(product((-1, 1), repeat=d)))
+    preferred = signs @ signs.T >= 0
+    chance, ties = Fraction(made.coins, 2**124), int(preferred[0].sum())
+    near, far = chance / ties, (1 - chance) / (len(signs) - ties)
+    assert near / far == pytest.approx(math.exp(eps), rel=1e-12)
+    assert made.guarantee().eps.argument >= near / far and made.satisfies(optdp.LDP(eps))
+    laws = np.where(preferred, float(near), float(far))
+    scale = made.support()[1]
+    assert scale * laws @ signs == pytest.approx(signs, abs=1e-12)
+    published = (2 ** (d - 1) + math.comb(d, d // 2) / 2) / math.comb(d - 1, d // 2) / math.tanh(eps / 2)
+    assert made.worst_case_loss("squared") == pytest.approx(d * scale**2) and scale < published
+    drawn = np.sign(made.randomize(np.tile(signs[1], (20_000, 1)).astype(float), 1))
+    counts = (drawn[:, None] == signs).all(axis=2).sum(axis=0)
+    assert chisquare(counts, 20_000 * laws[1]).pvalue > 1e-6
 
 
 @pytest.mark.parametrize("which", list(PROBLEMS))

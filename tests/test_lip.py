@@ -527,7 +527,8 @@ def test_priors_of_the_wrong_type_are_refused(prior):
     "arguments, message",
     [
         ({"values": [1, 2]}, "values has 2 entries"),
-        ({"values": [1, 1, 1]}, "for every category"),
+        ({"values": [1, 1, 1], "weight": 2.5}, r"values = 1.0 for every category"),
+        ({"values": [1, 2, 3], "weight": 0.0}, r"weight = 0.0 is not allowed: it must keep the values apart"),
         ({"values": [1, math.nan, 2]}, r"values\[1\]"),
         ({"values": {0: 1.0, 1: 2.0}}, "no entry for category 2"),
         ({"task": "survey"}, "must have two"),

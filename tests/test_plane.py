@@ -113,6 +113,24 @@ def test_no_input_loses_more_than_the_value(found):
     assert low >= high * (1 - 1e-3)
 
 
+@pytest.mark.parametrize(
+    ("y", "x", "kind", "told"),
+    [
+        ([0.0, 3.0], ["31.5", "secret"], TypeError, "x is of type"),
+        ([0.0, 3.0], [9.5, 3.0], ValueError, "x is not allowed: x must lie in"),
+        (["a", "b"], [0.0, 3.0], TypeError, "y is not allowed: y must be real numbers"),
+        ([0.5], [0.0, 3.0], ValueError, "y of shape (1,) is not allowed"),
+        (0.5, [0.0, 3.0], ValueError, "y of shape () is not allowed"),
+        ([[0.0, 3.0]] * 3, [[0.0, 3.0]] * 2, ValueError, "y of shape (3, 2) is not allowed"),
+    ],
+)
+def test_questions_that_are_refused_name_the_argument_and_no_input(found, y, x, kind, told):
+    """Texts were quoted, and one number counted as two equal coordinates."""
+    with pytest.raises(kind) as refused:
+        found.mechanism.probability(y, x)
+    assert str(refused.value).startswith(told) and "secret" not in str(refused.value)
+
+
 def test_samples_follow_the_probabilities(found):
     mechanism, x = found.mechanism, np.array([0.4, 2.2])
     drawn = mechanism.randomize(np.tile(x, (30_000, 1)), 7)

@@ -237,6 +237,8 @@ def test_no_private_value_in_errors():
         lambda: optdp.Interval(0, 1).check([0.5, secret]), lambda: optdp.Circle(1.0).check(secret),
         lambda: optdp.Line().check([secret, math.inf]), lambda: optdp.Integers().check([secret]),
         lambda: optdp.Alphabet(3).check([1, secret]), lambda: optdp.Alphabet(("a", "b")).check("secret: 123.456789"),
+        lambda: optdp.Alphabet(3).check({"secret": 123}), lambda: optdp.Alphabet(("a", 1)).check([["a"], ["a", secret]]),
+        lambda: prior.positions({"secret": 123}), lambda: prior.positions([["a"], ["a", "secret"]]),
         lambda: prior.positions("secret: 123.456789"), lambda: prior.positions(["a", "rare disease"]),
         lambda: optdp.Prior.of([0.5, 0.5]).positions(np.array([0, 123456789])),
         lambda: optdp.Prior.of([0.5, 0.5], [1.5, 2.5]).positions(np.array([1.5, secret])),

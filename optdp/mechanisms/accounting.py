@@ -124,7 +124,7 @@ def composed_delta(noise: Any, eps: float, releases: int, *, step: float | None 
     line = np.concatenate([(1 - np.exp(-grid) * (1 - positive))[:0:-1], positive])
     losses = step * np.arange(-count, count + 1)
     ratio = np.exp(losses)
-    # Where what is known of H is not convex (roundings, or bounds of 1 below a guarantee), it is below a line.
+    # Where what is known of H is not convex (roundings, or bounds of noise of one's own), it is below a line.
     width = np.diff(np.append(0.0, ratio))
     slope = isotonic_regression(np.diff(np.append(1.0, line)) / width, weights=width).x
     mass = np.maximum(np.diff(np.append(slope, 0.0)), 0.0) * ratio

@@ -21,7 +21,7 @@ from typing import Annotated, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from optdp.exact import Check, Log, Seed, Within, as_rng, enclosures, work
+from optdp.exact import Check, Log, Seed, Within, as_rng, enclosures, require, work
 from optdp.exact.rounding import TOTAL
 from optdp.mechanisms.base import Mechanism
 from optdp.mechanisms.finite import integer_floors
@@ -201,7 +201,14 @@ class PlaneMechanism(Mechanism):
 
     def probability(self, y: ArrayLike, x: ArrayLike) -> np.ndarray:
         """The probability of the output y (two coordinates along the last axis) for the input x."""
-        asked, inputs = np.broadcast_arrays(np.asarray(y, dtype=float), np.asarray(x, dtype=float))
+        outputs, members = require.reals(y, "y"), np.asarray(self.domain.check(x), dtype=float)
+        if outputs.shape[-1:] != (2,):
+            raise ValueError(f"y of shape {outputs.shape} is not allowed: its last axis must have length 2")
+        try:
+            asked, inputs = np.broadcast_arrays(outputs, members)
+        except ValueError:
+            told = f"it must be as many points as x, of shape {members.shape}, or one"
+            raise ValueError(f"y of shape {outputs.shape} is not allowed: {told}") from None
         known = {point: j for j, point in enumerate(self.outputs)}
         column = np.array([known.get(tuple(p), -1) for p in asked.reshape(-1, 2).tolist()], dtype=np.int64)
         at = self._inputs(inputs)

@@ -28,7 +28,7 @@ import numpy as np
 from flint import arb, ctx, fmpq
 
 from optdp.exact import Alias, Check, Geometric, Log, Number, Within, coin, either, enclosures, require, work
-from optdp.exact.numbers import BITS, below
+from optdp.exact.numbers import BITS, below, exp_of
 from optdp.exact.sampling import LIMB
 from optdp.mechanisms.base import asked_for
 from optdp.mechanisms.noise import OnLattice, StairNoise, Stairs
@@ -198,9 +198,18 @@ class LatticeStaircase(StairNoise, OnLattice):
         return atom + (1 - atom) * _moved(self._exactly, self.period, self.first, self.cut)
 
     def exact_delta(self, ratio: Fraction, reach: float | None = None) -> Fraction:
-        """An upper bound on the divergence over all shifts up to `reach`, at most the sensitivity: 1 for ratios below 1/b."""
-        known = ratio >= 1 / self.fall and (reach is None or reach <= self.sensitivity)
-        return self.least_delta if known else Fraction(1)
+        """An upper bound on the divergence over all shifts up to `reach`, at most the sensitivity; 1 for a larger reach.
+
+        Of ratios below 1/b the largest that `guarantee()` allows. By (e^eps, delta) for a set of outputs and for its complement
+
+            P <= e^eps Q + delta,    1 - Q <= e^eps (1 - P) + delta,    P <= 1,
+
+        and P - ratio Q is largest where two of these lines cross: Kairouz, Oh and Viswanath, "The composition theorem for
+        differential privacy" (2015).
+        """
+        if reach is not None and reach > self.sensitivity:
+            return Fraction(1)
+        return 1 - (1 - self.least_delta) * min(Fraction(1), (1 + ratio) / (1 + 1 / self.fall), ratio)
 
     def hockey_stick(self, shift: Fraction | float, ratio: Fraction) -> Fraction:
         """An upper bound on the divergence at a shift of at most the sensitivity."""
@@ -245,7 +254,7 @@ class LatticeStaircase(StairNoise, OnLattice):
         return enclosures.log_above(1 / self.fall)
 
     def delta(self, eps: float) -> float:
-        """An upper bound on the privacy profile: the guarantee's delta from its eps on, and 1 below it."""
+        """An upper bound on the privacy profile: the guarantee's delta from its eps on, and what it implies below."""
         return enclosures.round_up(self.exact_delta(enclosures.exp_below(require.exact_epsilon(eps, zero=True))))
 
     def check_privacy(self, privacy: Privacy) -> list[Check]:
@@ -254,9 +263,13 @@ class LatticeStaircase(StairNoise, OnLattice):
         reach, ratios = privacy.sensitivity <= self.sensitivity, enclosures.at_most_exp(1 / self.fall, privacy.eps)
         told = f"the guarantee is for neighbours up to {privacy.sensitivity:g} apart"
         steps = f"a period further out the weights are 2^{FALL}/{self.decay} times smaller"
+        if not ratios:
+            steps += f", not proven to be at most {exp_of(privacy.eps)}: more of delta is used"
+        most = 1 / self.fall if ratios else enclosures.exp_below(privacy.eps)
+        held = privacy.check(self.exact_delta(most, privacy.sensitivity))
         return [
-            privacy.check(self.least_delta if reach and ratios else Fraction(1)),  # elsewhere nothing less is known
-            Check("likelihood ratios", ratios, steps),
+            held,
+            Check("likelihood ratios", ratios or held.passed, steps),
             Check("sensitivity", reach, f"{told}, the noise for {self.sensitivity:g}"),
         ]
 

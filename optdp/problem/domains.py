@@ -292,9 +292,13 @@ class Alphabet(Domain):
 
     def index(self, x: ArrayLike, name: str = "x") -> np.ndarray:
         """The positions of the symbols `x`, in the shape of `x`. **Raises** ValueError naming the first entry that is none."""
-        array = symbol_array(require.unmasked(x, name), self.symbols)
+        entries = require.unmasked(x, name)
         place = {symbol: i for i, symbol in enumerate(self.symbols)}
-        found = np.array([place.get(entry, -1) for entry in array.reshape(-1).tolist()], dtype=np.int64)
+        try:
+            array = symbol_array(entries, self.symbols)
+            found = np.array([place.get(entry, -1) for entry in array.reshape(-1).tolist()], dtype=np.int64)
+        except (TypeError, ValueError):  # rows of several lengths, or entries such as a dict
+            raise TypeError(f"{name} is not allowed: {name} must be symbols, in an array of one shape") from None
         _inside(found >= 0, array, name, f"{name} must be one of the symbols of {self}")
         return found.reshape(array.shape)
 

@@ -139,9 +139,14 @@ class Prior(Distribution):
     def positions(self, x: ArrayLike) -> np.ndarray:
         """The position (0 to d - 1) of each category in `x`, in its shape.
 
-        **Raises** ValueError naming the place of the first entry that is no category; its value may be private.
+        **Raises** ValueError naming the place of the first entry that is no category, TypeError for what cannot be one; its
+        value may be private.
         """
-        found = places(self.categories, require.unmasked(x))
+        entries = require.unmasked(x)
+        try:
+            found = places(self.categories, entries)
+        except (TypeError, ValueError):  # rows of several lengths, or entries such as a dict
+            raise TypeError("x is not allowed: x must be categories, in an array of one shape") from None
         if (found < 0).any():
             place = f" (entry {int(np.flatnonzero(found < 0)[0])})" if found.ndim else ""
             allowed = f"x must be one of the categories {_some(self.categories)}{self.missing}"

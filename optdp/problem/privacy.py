@@ -233,8 +233,11 @@ class ApproxDP(_AtPairs):
     def check(self, divergence: Fraction) -> Check:
         """Whether the largest hockey-stick divergence, bounded from above exactly, is at most delta."""
         what = f"the hockey-stick divergence at {exp_of(self.eps)} over all shifts up to {show(self.sensitivity)}"
-        told = f"{what} is at most {enclosures.round_up(divergence):.17g} (exact rational), at most delta = {show(self.delta)}"
-        return Check("privacy", divergence <= Fraction(self.delta), told)  # type: ignore[arg-type]
+        kept = divergence <= Fraction(self.delta)  # type: ignore[arg-type]
+        most = f"{'' if kept else 'not proven to be '}at most delta = {show(self.delta)}"
+        return Check(
+            "privacy", kept, f"{what} is at most {enclosures.round_up(divergence):.17g} (exact rational), {most}"
+        )
 
 
 @dataclass(frozen=True)

@@ -137,7 +137,7 @@ def profile_report(solution: Solution, eps: Sequence[float] | None = None) -> Re
     notes = [] if "optimal" in plain else ["Optimal: exact hockey-stick divergences, rounded up."]
     if plain:
         notes.append(
-            f"{' and '.join(plain)}: upper bounds that the guarantee implies, its delta from its eps on and 1 below it."
+            f"{' and '.join(plain)}: upper bounds that the guarantee implies, its delta from its eps on and more below it."
         )
 
     def figure() -> Figure:

@@ -211,11 +211,14 @@ def _aggregate(task: str, prior: Prior, entries: int, values: Any, weight: float
         if not all(isinstance(name, int | float) for name in prior.categories + prior.left_out):
             raise ValueError("values is missing: task 'sum' needs the number that each category stands for")
         values = dict(zip(prior.categories, prior.categories, strict=True))
-    kept = [weight * v for v in _values_of_kept(prior, entries, values)]
+    given = _values_of_kept(prior, entries, values)
+    if len(set(given)) == 1:
+        raise ValueError(f"values = {given[0]!r} for every category is not allowed: there is nothing to estimate")
+    kept = [weight * v for v in given]
     if not all(map(math.isfinite, kept)):
         raise ValueError(f"weight = {weight!r} is not allowed: it must keep the values finite")
     if len(set(kept)) == 1:
-        raise ValueError(f"values = {kept[0]!r} for every category is not allowed: there is nothing to estimate")
+        raise ValueError(f"weight = {weight!r} is not allowed: it must keep the values apart")
     return Aggregate("sum", tuple(kept))
 
 

@@ -324,7 +324,8 @@ _add("vector Laplace", _LAPLACE + "; independent noise on every coordinate", par
      domains="sphere ball box")
 _add("Euclidean Laplace", "Hardt and Talwar, On the geometry of differential privacy, STOC 2010; the case of the Euclidean norm",
      partial(_local, "vector:euclidean_laplace", floats=True), domains="sphere ball box")
-_add("Duchi linf", _DUCHI + "; vectors in a cube", "vector:duchi_linf", domains="box")
+_add("Duchi linf", _DUCHI + "; vectors in a cube; for even d with sign vectors of inner product 0 in the preferred half-space "
+     "alone, not in both, which is as private and has a smaller error", "vector:duchi_linf", domains="box")
 _add("PM, k of d", _WANG, "vector:pm_sampled", domains="box")
 _add("HM, k of d", _WANG, "vector:hm_sampled", domains="box")
 _add("OPTT, 1 of d", _MA + "; Algorithm 3", "vector:one_coordinate", domains="box")

@@ -200,7 +200,11 @@ def _height(eps: float, dim: int) -> float:
 
 
 def duchi_linf(eps: Number, domain: Box) -> SignMechanism | None:
-    """Sign vectors of all coordinates, those that agree in more than half (for even d: at least half) of them preferred."""
+    """Sign vectors of all coordinates, those that agree with the input in half of them or more preferred.
+
+    For odd d this is the published mechanism. For even d a sign vector may agree in exactly half: as published it belongs to
+    both half-spaces, here to the preferred one alone. That is as private, and the error is smaller.
+    """
     if not domain.is_cube:
         return None
     return SignMechanism.private(eps, domain, domain.dimension, ((domain.dimension or 0) + 1) // 2)
