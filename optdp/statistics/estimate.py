@@ -602,7 +602,7 @@ def _binned(mechanism: Mechanism, data: Data, ask: _Ask, bins: Any) -> Estimate:
     names = list(zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True))
     told = POPULATION.format("distribution") + f"; they are spread evenly within each of the {len(names)} bins"
     if ask.what != "quantile":
-        told += " (intervals may miss the truth where they are not: many at one point, or near one)"
+        told += " (where they are not, intervals may miss the truth: wide bins that fill unevenly, many at one point or near one)"
     if ask.what == "quantile":
         x, rows = _inputs(channel, float(edges[0]), float(edges[-1]))
         return _quantile(matrix, counts, edges, names, ask, told, (x, rows[used]))
