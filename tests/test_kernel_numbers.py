@@ -374,7 +374,7 @@ def test_errors_of_unbiased_windows_of_few_cells(ends, pieces, size, coins, data
     mechanism = KernelMechanism(
         optdp.Interval(*ends), cells, (-1.0, *places[:-1], 2.0), (-1.0, *places[1:], 2.0), size, coins, "mean"
     )
-    assert mechanism.check_unbiased()
+    assert mechanism.check_unbiased().passed
     check_unbiased_errors(mechanism, data)
 
 
@@ -403,5 +403,24 @@ def test_that_cells_are_sent_as_their_middles_changes_errors(size, inner):
     )
     errors = [unbiased_error(mechanism, k / 256) for k in range(257)]
     low, high = mechanism.enclose(optdp.WorstCase("squared"))
-    assert mechanism.check_unbiased()
+    assert mechanism.check_unbiased().passed
     assert Fraction(low) <= max(errors) + Fraction(4, 512) and max(errors) <= Fraction(high)
+
+
+@pytest.mark.parametrize(
+    ("lows", "highs"), [((-2.0, 0.5), (-2.0, 0.5)), ((0.5, 3.0), (0.5, 3.0)), ((0.25, 0.75), (0.25, 0.75))]
+)
+@pytest.mark.parametrize("ends", [(0.0, 1.0), (2.0**60, 2.0**60 + 1024)])
+def test_means_must_reach_both_ends(lows, highs, ends):
+    """Below the upper end, above the lower one, or neither: inputs there have another mean than they should."""
+    mechanism = KernelMechanism.private(1.0, [1, 1], lows, highs, 0.5, ends, "mean")
+    assert not mechanism.check_unbiased().passed
+    assert KernelMechanism.private(3.0, [1, 1], [-2.0, 3.0], [-2.0, 3.0], 0.5, ends, "mean").check_unbiased().passed
+
+
+def test_means_must_reach_both_ends_for_floats_and_for_integers():
+    """Integers would reach them, but between floats 256 apart outputs are rounded to the inside by more than is left."""
+    ends, places = (2.0**60, 2.0**60 + 1024), (-0.583, 1.583)
+    mechanism = KernelMechanism.private(1.0, [1, 1], places, places, 0.5, ends, "mean")
+    whole = mechanism._whole
+    assert whole._targets[0][0] <= 0 and whole._targets[-1][1] >= 1 and not mechanism.check_unbiased().passed
