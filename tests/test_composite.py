@@ -23,7 +23,8 @@ from optdp.design import composite
 from optdp.exact import enclosures
 from optdp.exact.fields import FieldError, Fields
 from optdp.exact.sampling import LIMB
-from optdp.mechanisms.composite import CompositeMechanism
+from optdp.mechanisms.composite import CompositeMechanism, _lack
+from optdp.mechanisms.piecewise import CELLS
 from optdp.problem import shapes
 from optdp.problem.shapes import ACTIVATIONS, STEPS, Quartic, Shape, Steps, as_activation, as_base
 from optdp.solution import Solution
@@ -534,3 +535,55 @@ def test_expected_loss_of_a_loss_with_a_jump(activation):
         parts = [quad(mechanism.density, a, b, args=(x,), epsabs=1e-12)[0] for a, b in pairwise(edges)
                  if abs((a + b) / 2 - x) > 0.5]  # fmt: skip
         assert mechanism.expected_loss(x, optdp.Threshold(0.5)) == pytest.approx(sum(parts), rel=1e-8)
+
+
+def exact_error(mechanism, x):
+    """E(Y - x)^2 of the numbers that are sent for the float x, for two rectangles: between two numbers of the lattice what is
+    sent for a cell has a mean square on the chord, so that cells count by how many there are and by their mean.
+    """
+    sent, starts, (offset, unit) = mechanism._lines[0]
+    at, n, mass = Fraction(x) / sent.step, mechanism.width_cells, mechanism.exact_floor_mass
+
+    def mean(low, high):
+        first, total = low, Fraction(0)
+        while first < high:
+            v = math.floor(offset + unit * first)
+            end = min(high, math.ceil((v + 1 - offset) / unit))
+            share = offset + unit * Fraction(first + end - 1, 2) - v
+            total += (end - first) * ((1 - share) * (v - at) ** 2 + share * (v + 1 - at) ** 2)
+            first = end
+        return total / (high - low)
+
+    read = mechanism._lattices[0]
+    start = starts[0] + starts[1] * (int(read.index(np.array([x]))[0]) - read.first)
+    low, share = math.floor(start), start - math.floor(start)
+    near = (1 - share) * mean(low, low + n) + (share * mean(low + 1, low + 1 + n) if share else 0)
+    return sent.step**2 * (mass * mean(0, CELLS) + (1 - mass) * near)
+
+
+@pytest.mark.parametrize("ends", [(2.0**53, 2.0**53 + 4), (2.0**53 - 1, 2.0**53 + 2), (-(2.0**53) - 2, 1 - 2.0**53)])
+@pytest.mark.parametrize(("eps", "width"), [(1.0, 0.4), (6.0, 0.05)])
+def test_both_ends_hold_where_floats_are_few(ends, eps, width):
+    """The most that rounding may add was part of the lower end, too: 22.5 for a worst case of 21.15, between floats 2 apart."""
+    mechanism = CompositeMechanism.private(eps, width, ends)
+    inputs = [ends[0]]
+    while inputs[-1] < ends[1]:
+        inputs.append(math.nextafter(inputs[-1], math.inf))
+    errors = [exact_error(mechanism, x) for x in inputs]
+    low, high = mechanism.enclose(optdp.WorstCase("squared"))
+    assert low > 0 and Fraction(low) <= max(errors) <= Fraction(high)
+    for x, error in zip(inputs, errors, strict=True):
+        low, high = mechanism.enclose(optdp.At("squared", x))
+        assert Fraction(low) <= error <= Fraction(high)
+
+
+@pytest.mark.parametrize("cells", [1, 5, 25, 125])
+@pytest.mark.parametrize("shape", [*map(as_activation, ACTIVATIONS), Steps((1, 3, 2, 3, 1))], ids=str)
+def test_middles_of_cells_are_at_most_so_much_nearer_together_than_a_shape(shape, cells):
+    """One cell has no spread at all, and of many the lower end of `enclose` takes away what they may lack."""
+    cells = shape.fit(cells)
+    middles = (2 * np.arange(cells) + 1 - cells) / cells
+    weights = shape.height(middles)  # of the triangle, too: sums of two numbers
+    second = weights @ middles**2 / weights.sum()
+    assert second >= float(shape.spread()) - float(_lack(cells))
+    assert second <= float(shape.spread()) + float(shape.excess(cells)) + 1e-12

@@ -293,3 +293,134 @@ def test_a_knot_of_the_loss_under_a_window_that_stays():
 def test_where_losses_overflow_the_solve_says_so(exact):
     with pytest.raises(ValueError, match="it overflows there; use smaller units"):
         optdp.solve_kernel(1.0, domain=(-1e300, 1e300), unbiased=exact)
+
+
+def error_of(mechanism, start, x):
+    """E(Y - x)^2 in exact rationals with the window at a cell; where floats are many, without what the rounding of Q adds."""
+    n, mass, sent = mechanism.width_cells, mechanism.exact_floor_mass, mechanism._sent
+    at = x / sent.step
+
+    def total(low, high):
+        edge, out = 0, Fraction(0)
+        for count, (a, b) in zip(mechanism.cells, mechanism._places, strict=True):
+            i, j = max(low - edge, 0), min(high - edge, count)
+            edge += count
+            # Runs of cells with the same two numbers around Q, of which the mean square is on the chord.
+            marks = (
+                [math.ceil(Fraction((v - a) * 2 * count, b - a) / 2 - Fraction(1, 2)) for v in range(a + 1, b)]
+                if few
+                else []
+            )
+            for p, q in pairwise([i, *(k for k in marks if i < k < j), j] if i < j else []):
+                middle = a + Fraction((b - a) * (p + q), 2 * count)
+                v = min(a + bisect_left(marks, q), max(b - 1, a))
+                if few:
+                    share = middle - v
+                    out += (q - p) * ((1 - share) * (v - at) ** 2 + share * (v + 1 - at) ** 2)
+                else:
+                    out += (q - p) * ((middle - at) ** 2 + Fraction((b - a) ** 2 * ((q - p) ** 2 - 1), 12 * count**2))
+        return out
+
+    few = sent.count < 1000
+    return sent.step**2 * (mass * total(0, CELLS) / CELLS + (1 - mass) * total(start, start + n) / n)
+
+
+def unbiased_error(mechanism, x):
+    """The same for an input, whose window begins at one of two places."""
+    read, domain = mechanism._reads, mechanism.domain
+    place = min(max(round(Fraction(x) / read.step), read.first), read.last) * read.step
+    first, second, chance = mechanism._nodes(module.exact((place - Fraction(domain.lower)) / domain.exact_width))
+    near = (1 - chance) * error_of(mechanism, first, Fraction(x))
+    return near + (chance * error_of(mechanism, second, Fraction(x)) if chance else 0)
+
+
+#: In the second one what is read is finer than what is sent.
+FEW = [(2.0**53, 2.0**53 + 4), (2.0**53 - 5, 2.0**53 - 1), (2.0**53 - 1, 2.0**53 + 2), (2.0**50 - 0.3, 2.0**50 + 2),
+       (2.0**60, 2.0**60 + 1024)]  # fmt: skip
+
+
+def check_unbiased_errors(mechanism, data):
+    ends = mechanism.domain.lower, mechanism.domain.upper
+    inputs = [ends[0]]
+    while inputs[-1] < ends[1]:
+        inputs.append(math.nextafter(inputs[-1], math.inf))
+    errors = [unbiased_error(mechanism, x) for x in inputs]
+    whole = mechanism._whole
+    most = [unbiased_error(whole, x) for x in range(math.ceil(ends[0]), math.floor(ends[1]) + 1, 7)] if whole else []
+    low, high = mechanism.enclose(optdp.WorstCase("squared"))
+    assert Fraction(low) <= max(errors) and max(errors + most) <= Fraction(high)
+    some = sorted(data.draw(st.sets(st.sampled_from(range(len(inputs))), min_size=2, max_size=3)))
+    low, high = mechanism.enclose(optdp.Average("squared", ([inputs[i] for i in some], [1 / len(some)] * len(some))))
+    tie = Fraction(1, 2**50)
+    assert Fraction(low) * (1 - tie) <= sum(errors[i] for i in some) / len(some) <= Fraction(high) * (1 + tie)
+
+
+@settings(max_examples=12)
+@given(st.sampled_from(FEW), st.data())
+def test_errors_of_unbiased_mechanisms_hold_for_the_numbers_sent(ends, data):
+    """Worst cases over all floats and integers, averages over some floats: the law of what is sent, in exact rationals."""
+    check_unbiased_errors(data.draw(unbiased(ends)), data)
+
+
+@settings(max_examples=25)
+@given(
+    st.sampled_from(FEW), st.lists(st.tuples(st.integers(1, 3), st.integers(-8, 16)), min_size=1, max_size=4),
+    st.integers(1, 4), st.sampled_from([2**60, 2**110, 2**120]), st.data(),
+)  # fmt: skip
+def test_errors_of_unbiased_windows_of_few_cells(ends, pieces, size, coins, data):
+    """Q rises within a few cells: where windows begin, and that a cell is sent as its middle, changes errors by much."""
+    inner, places = [count for count, _ in pieces] + [1], [-1.0, *sorted(place / 8 for _, place in pieces), 2.0]
+    cells = (CELLS // 2, *inner, CELLS // 2 - sum(inner))
+    mechanism = KernelMechanism(
+        optdp.Interval(*ends), cells, (-1.0, *places[:-1], 2.0), (-1.0, *places[1:], 2.0), size, coins, "mean"
+    )
+    assert mechanism.check_unbiased().passed
+    check_unbiased_errors(mechanism, data)
+
+
+def test_where_windows_begin_adds_to_the_error():
+    """Next to its largest value the error is flat, and what two places to begin at add to it was the larger part."""
+    mechanism = KernelMechanism.private(1.0, [1, 1], [-1.375, 2.375], [-1.0, 2.5], 0.5, (0, 1), "mean")
+    error = unbiased_error(mechanism, float.fromhex("0x1.3eb41907cf3e3p-1"))
+    low, high = mechanism.enclose(optdp.WorstCase("squared"))
+    assert Fraction(low) <= error <= Fraction(high)
+
+
+def test_that_numbers_sent_are_apart_adds_to_the_error():
+    """On floats 1 apart numbers 2 apart are sent: between two of them the square is on the chord, up to 1 above."""
+    mechanism = KernelMechanism.private(3.0, [1.0], [-1.0], [2.0], 0.5, (2.0**53 - 5, 2.0**53 - 1), "mean")
+    errors = [unbiased_error(mechanism, 2.0**53 - k) for k in range(1, 6)]
+    assert mechanism._sent.step == 2 and max(errors) <= Fraction(mechanism.enclose(optdp.WorstCase("squared"))[1])
+
+
+@pytest.mark.parametrize("size", [1, 2, 3])
+@pytest.mark.parametrize("inner", [(1, 1), (1, 2), (3, 1)])
+def test_that_cells_are_sent_as_their_middles_changes_errors(size, inner):
+    """Windows of a cell or three, within which Q rises by more than the domain; x changes the error by 2 |Y - x| at most."""
+    cells = (CELLS // 2, *inner, CELLS // 2 - sum(inner))
+    mechanism = KernelMechanism(
+        optdp.Interval(0, 1), cells, (-1.0, -1.0, 0.5, 2.0), (-1.0, 0.5, 2.0, 2.0), size, 2**110, "mean"
+    )
+    errors = [unbiased_error(mechanism, k / 256) for k in range(257)]
+    low, high = mechanism.enclose(optdp.WorstCase("squared"))
+    assert mechanism.check_unbiased().passed
+    assert Fraction(low) <= max(errors) + Fraction(4, 512) and max(errors) <= Fraction(high)
+
+
+@pytest.mark.parametrize(
+    ("lows", "highs"), [((-2.0, 0.5), (-2.0, 0.5)), ((0.5, 3.0), (0.5, 3.0)), ((0.25, 0.75), (0.25, 0.75))]
+)
+@pytest.mark.parametrize("ends", [(0.0, 1.0), (2.0**60, 2.0**60 + 1024)])
+def test_means_must_reach_both_ends(lows, highs, ends):
+    """Below the upper end, above the lower one, or neither: inputs there have another mean than they should."""
+    mechanism = KernelMechanism.private(1.0, [1, 1], lows, highs, 0.5, ends, "mean")
+    assert not mechanism.check_unbiased().passed
+    assert KernelMechanism.private(3.0, [1, 1], [-2.0, 3.0], [-2.0, 3.0], 0.5, ends, "mean").check_unbiased().passed
+
+
+def test_means_must_reach_both_ends_for_floats_and_for_integers():
+    """Integers would reach them, but between floats 256 apart outputs are rounded to the inside by more than is left."""
+    ends, places = (2.0**60, 2.0**60 + 1024), (-0.583, 1.583)
+    mechanism = KernelMechanism.private(1.0, [1, 1], places, places, 0.5, ends, "mean")
+    whole = mechanism._whole
+    assert whole._targets[0][0] <= 0 and whole._targets[-1][1] >= 1 and not mechanism.check_unbiased().passed

@@ -190,3 +190,21 @@ def test_integers_that_are_no_floats_are_refused(domain):
     assert mechanism.randomize(np.array([2**54, 2**54 + 4]), 0).shape == (2,)
     with pytest.raises(ValueError, match=r"x \(entry 1\) is not allowed: x must be numbers that are floats"):
         mechanism.randomize(np.array([2**54, 2**54 + 1]), 0)
+
+
+@pytest.mark.parametrize("power", [1, 2])
+def test_the_lower_end_is_attained_at_a_float(power):
+    """The loss at a point of the grid that lies between floats was said to be attained: 4.36, where all floats have 2.14."""
+    lower, outputs = 2.0**53, tuple(2.0**53 + 2 * j for j in range(4))
+    weights = np.full((4, 4), 2**62 // 32)
+    weights[[0, 1, 2, 3], [1, 3, 1, 1]] += 2**62 - weights[0].sum()
+    mechanism = MetricLineMechanism(optdp.Interval(lower, lower + 4), outputs, Table(weights))
+    losses = []
+    for step in (0, Fraction(3, 2), Fraction(3)):  # of the floats of the domain, in cells
+        low = min(int(step), 2)
+        row = weights[low].astype(object) * (low + 1 - step) + weights[low + 1].astype(object) * (step - low)
+        x = Fraction(lower) + step * Fraction(4, 3)
+        losses.append(sum(w * abs(Fraction(y) - x) ** power for w, y in zip(row, outputs, strict=True)) / 2**62)
+    low, high = mechanism.enclose(optdp.WorstCase("abs" if power == 1 else "squared"))
+    assert Fraction(low) <= max(losses) <= Fraction(high)
+    assert low >= 0.5 * float(max(losses))

@@ -145,7 +145,10 @@ class MetricLineMechanism(GridMixture):
         return [*super().check_privacy(privacy), self.table.check_mass()]
 
     def enclose(self, objective: Objective) -> tuple[float, float]:
-        """Between two points both expected losses lie below their chords, as the loss is convex: the mixture below a parabola."""
+        """Between two points both expected losses lie below their chords, as the loss is convex: the mixture below a parabola.
+
+        The lower end is attained at a float: an end of the interval, or the one next to the worst point of the grid.
+        """
         if not isinstance(objective, WorstCase) or objective.loss.exponent not in (1, 2):
             return super().enclose(objective)
         power, step = int(objective.loss.exponent), self.domain.exact_width / self.cells
@@ -166,8 +169,20 @@ class MetricLineMechanism(GridMixture):
             bend = a - cross + c
             if bend < 0 and 0 < (vertex := Fraction(2 * a - cross, 2 * bend)) < 1:
                 best = max(best, a + (cross - 2 * a) * vertex + bend * vertex**2)
-        units = TOTAL * scale**power
-        return enclosures.round_down(Fraction(max(own), units)), enclosures.round_up(Fraction(best) / units)
+        units, near = TOTAL * scale**power, Fraction(enclosures.nearest(points[int(np.argmax(own))]))
+        least = max(Fraction(max(own[0], own[-1]), units), self._loss_at(near, power))
+        return enclosures.round_down(least), enclosures.round_up(Fraction(best) / units)
+
+    def _loss_at(self, x: Fraction, power: int) -> Fraction:
+        """E|Y - x|^power, exactly."""
+        at = (x - Fraction(self.domain.lower)) * self.cells / self.domain.exact_width
+        low = min(int(at), self.cells - 1)
+        work.count(len(self.outputs) * work.rational(4 * work.words([x, *self.outputs])))
+        found = [
+            sum(int(w) * abs(Fraction(y) - x) ** power for w, y in zip(row, self.outputs, strict=True))
+            for row in self.table.weights[low : low + 2].tolist()
+        ]
+        return (found[0] + (at - low) * (found[1] - found[0])) / TOTAL
 
 
 @dataclass(frozen=True, repr=False)
