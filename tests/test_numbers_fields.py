@@ -405,6 +405,15 @@ def test_parse_says_what_is_wrong(text, said):
     assert str(caught.value).startswith("file") and len(str(caught.value)) < 300
 
 
+def test_dots_tell_of_this_number_alone():
+    Decimal(2) / 3  # leaves a flag behind
+    assert [numbers.digits(q) for q in (Fraction(3), Fraction(1, 8), Fraction(1, 3))] == [
+        "3",
+        "0.125",
+        "0." + "3" * 17 + "...",
+    ]
+
+
 @given(st.floats(-1e300, 1e300).filter(lambda v: v == 0 or abs(v) > 1e-290), st.integers(1, 15))
 def test_what_is_printed_of_a_bound_is_one(value, digits):
     low, high = Fraction(numbers.below(value, digits)), Fraction(numbers.above(value, digits))

@@ -173,6 +173,7 @@ def digits(exact: Fraction) -> str:
     with decimal.localcontext(
         prec=17, rounding=decimal.ROUND_FLOOR, Emax=decimal.MAX_EMAX, Emin=decimal.MIN_EMIN
     ) as context:
+        context.clear_flags()  # those of the thread are copied
         cut = decimal.Decimal(exact.numerator) / exact.denominator
         return f"{cut:g}" + ("..." if context.flags[decimal.Inexact] else "")
 
