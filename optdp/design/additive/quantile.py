@@ -42,13 +42,13 @@ from optdp.solution import Solution
 
 #: Lattices with more points per sensitivity are not tried, by design, for quantiles of at least a sensitivity, and in proportion
 #: below it, up to LIMIT.
-FINEST = {"approximate": 64, "curve": 48, "divergence": 32}
+FINEST = {"approximate": 64, "curve": 24, "divergence": 32}
 LIMIT = 256
 #: The largest sensitivity at which integers are points of a lattice: noise is rounded to more of them. Under GDP also the most
 #: pairs of integers within a sensitivity of each other, about, over mu, where quantiles are of some integers.
 CROWDED, PAIRS, SOME = 32, 64, 4
 #: Probabilities are tried for so many distances at most, and solved to gaps so many times that of the quantile: they fall faster.
-PROBES, STEEPER, COST = 60, 3.0, 3.5
+PROBES, STEEPER = 60, 3.0
 #: By which shares less than the error bar a distance is for which more is proven, one after the other.
 LESS = (1e-11, 1e-9, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2)
 #: The designs of the probabilities.
@@ -84,8 +84,6 @@ class _Search:
     low: tuple[Fraction, float] | None = None
     high: tuple[Fraction, float] | None = None
     tried: set[Fraction] = field(default_factory=set)
-    #: Whether time ran out for the last distance.
-    late: bool = False
     #: Where V is too small for its program.
     ceiling: Fraction | None = None
     failure: str = ""
@@ -99,20 +97,11 @@ class _Search:
             limit = math.nextafter(limit, 0.0)
         problem = _inner(run.problem, limit)
         rtol, left = min(STEEPER * run.rtol, 0.1), max(run.left(), 0.1)
-        if (
-            isinstance(run.problem.privacy, GDP) and self.low and self.high
-        ):  # what takes longest is often left undecided
-            left /= 2
         told = f"P(|X| > {limit:.6g})" + (f", {n} lattice points per sensitivity" if n else "")
         progress = run.progress.part(told, self.best.lower, self.best.value)
+        now, most = time.perf_counter(), 1 - Fraction(self.level)
         one = replace(
-            run,
-            problem=problem,
-            rtol=rtol,
-            time_limit=left,
-            began=time.perf_counter(),
-            progress=progress,
-            target=1 - self.level,
+            run, problem=problem, rtol=rtol, time_limit=left, began=now, progress=progress, target=float(most)
         )
         try:
             found = _design(problem).design(one, n=None if self.integers else n)
@@ -121,7 +110,6 @@ class _Search:
             if self.high is None and (self.low is None or at > self.low[0]):
                 self.ceiling = at
             return
-        most = 1 - Fraction(self.level)
         middle = math.log(max((found.lower_bound + found.value) / 2, 1e-300))
         value = found.mechanism.enclose(run.problem.objective)[1]
         if value < self.best.value:
@@ -131,7 +119,6 @@ class _Search:
         elif Fraction(found.lower_bound) > most and (self.low is None or at > self.low[0]):
             self.low, certificate = (at, middle), QuantileCertificate(limit, found.certificate)
             self.best = replace(self.best, certificate=certificate, lower=certificate.bound(run.problem).value)
-        self.late = one.seconds > left
         run.progress.part(told, self.best.lower, self.best.value)("found")
 
     def next(self, finest: int) -> tuple[Fraction, int] | None:
@@ -153,7 +140,7 @@ class _Search:
         def worth(found: tuple[Fraction, int]) -> float:
             """By how much the bracket is shorter then, if the estimate is right, over about what it costs."""
             at, n = float(found[0]), found[1]
-            return (at - float(a) if at < guess else float(b) - at) / n**COST
+            return (at - float(a) if at < guess else float(b) - at) / n**2
 
         lattices = [self.fixed] if self.fixed else range(1, finest + 1)
         every = [
@@ -269,18 +256,14 @@ def _on_lattices(run: Run, n: int | None) -> Solution:
         for halves in range(max(half, 1), half + 2):
             search.probe(Fraction(halves, 2), None)
     most = FINEST[_design(_inner(problem, privacy.sensitivity)).__name__.rsplit(".", 1)[1]]  # type: ignore[attr-defined]
-    points = LIMIT
     for _ in range(PROBES):
         small = min(float(search.high[0]) if search.high else 1.0, 1.0)
         if search.best.gap <= run.rtol or run.seconds > run.time_limit:
             break
-        finest = min(math.ceil(most / max(small, 1 / most)), points) if n is None else n
-        found, known = search.next(finest), (search.low, search.high)
+        found = search.next(min(math.ceil(most / max(small, 1 / most)), LIMIT) if n is None else n)
         if found is None:
             break
         search.probe(*found)
-        if search.late and known == (search.low, search.high):  # and less time is left for one that is as fine
-            points = max(3 * found[1] // 4, 1)
     best = search.best
     if best.mechanism is None:
         why = f"; of the first probabilities that it needs: {search.failure}" if search.failure else ""
