@@ -16,6 +16,7 @@ from optdp.certificates.base import Refusal
 from optdp.certificates.period import Period, PeriodCertificate, _Nearest, error_bar
 from optdp.certificates.staircase import IntegerStaircaseCertificate, StaircaseCertificate
 from optdp.design.additive import additive_noise
+from optdp.exact import work
 from optdp.mechanisms.staircase import LatticeStaircase
 
 RAMP = optdp.Pieces((0, 1, 2), ((0,), (-1, 1), (1,)))
@@ -363,3 +364,10 @@ def test_integers_that_noise_need_not_reach():
     """An error above 7 had a chance of 1e-18 where none is needed."""
     found = optdp.solve_additive(6.0, 0.1, optdp.Threshold(7), sensitivity=7.0, discrete=True)
     assert found.value == found.lower_bound == 0 and found.verify()
+
+
+def test_sums_over_periods_count_their_work_for_each_pair():
+    pairs = optdp.Profile([(0.5 + k / 1000, 0.01) for k in range(1000)])  # seconds, and minutes for eps = 0.01
+    asked = replace(problem(0.5, 0.01, optdp.Power(1.5)), privacy=pairs)
+    with pytest.raises(work.Overwork), work.limited(0.1):
+        PeriodCertificate(0.5, 1.0).bound(asked)

@@ -327,3 +327,24 @@ def test_names_have_no_mean():
 def test_bad_alphabets(symbols):
     with pytest.raises((TypeError, ValueError), match="symbols"):
         optdp.Alphabet(symbols)
+
+
+def test_symbols_that_floats_do_not_tell_apart_are_different():
+    near = 2**53 + 1
+    problem = optdp.Problem(
+        optdp.LDP(1.0),
+        optdp.Alphabet([2**53, near, 0.5]),
+        optdp.Average(1 - np.eye(3), {2**53: 0.9, near: 0.05, 0.5: 0.05}),
+    )
+    assert problem.domain.index([2**53, near, 0.5]).tolist() == [0, 1, 2]
+    solution = optdp.solve(problem)  # the output 2^53 alone is wrong with probability 1/10
+    assert solution.value <= 0.1000001 and solution.verify().passed
+    proven = FiniteCertificate((), (0.014, 0.0, 0.012)).bound(problem)  # about 0.26 where two symbols were one
+    assert proven.value <= 0.1
+
+
+def test_a_number_is_not_the_string_that_writes_it():
+    with pytest.raises(ValueError, match="entry 0"):
+        optdp.Alphabet(["0", "1"]).index([0, "1"])
+    with pytest.raises(ValueError, match="prior points"):
+        optdp.Problem(optdp.LDP(1.0), optdp.Alphabet(["0", "1"]), optdp.Average(1 - np.eye(2), {0: 0.9, "0": 0.1}))

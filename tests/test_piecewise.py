@@ -544,3 +544,14 @@ def test_integers_that_64_bits_do_not_count_are_refused():
         wide.randomize([0], 1)
     assert wide.randomize([0.0], 1).dtype == float
     assert PiecewiseMechanism.private(1.0, 0.3, (0, 2.0**62)).randomize([0], 1).dtype == np.int64
+
+
+@pytest.mark.parametrize("domain", [(2.0**53, 2.0**53 + 4), (1.0, 1 + 2.0**-50)])
+def test_a_users_loss_counts_beyond_the_last_of_few_floats(domain):
+    width = domain[1] - domain[0]
+    problem = optdp.Problem(optdp.LDP(1e-9), domain, optdp.CustomLoss(lambda d: d / width, name="share"))
+    solution = optdp.solve(problem)
+    low, high = solution.mechanism.enclose(problem.objective)
+    # Seen from both ends the mean loss of any output is 1/2: no mechanism that hardly knows its input does better.
+    assert solution.value == high >= 0.5 - 1e-8 and low <= 0.5
+    assert solution.verify().passed

@@ -181,7 +181,7 @@ class Period:
             self.count = math.ceil((LEFT_OUT + 2 * growth * math.log1p(growth + LEFT_OUT / self.eps)) / self.eps) + 2
         if self.count > PERIODS:
             raise Refusal(f"eps = {self.eps:g} is so small that sums over all periods are too long")
-        work.count(2e-4 * self.count)
+        work.count(0.2 * self.count)
         with ctx.workprec(PRECISE):
             self.edge = self.loss.crossing(enclosures.ball(cap)) if math.isfinite(cap) else arb("inf")
         self._edge = float(self.edge.mid()) if self.edge.is_finite() else math.inf
@@ -251,7 +251,8 @@ class Period:
 
     def weight(self, threshold: float) -> arb | None:
         """What the tests weigh, for min(L, cap) and sensitivity 1; None where (*) is not certain."""
-        near = self.first_step(threshold)
+        near, each = self.first_step(threshold), 30 if self.whole else 5  # microseconds of an integral
+        work.count(each * self.count)
         with ctx.workprec(PRECISE):
             width, b, t = enclosures.ball(self.width), 1 / enclosures.exp(self.exact), enclosures.ball(threshold)
             shares = [b**k for k in range(self.count)]
@@ -259,6 +260,7 @@ class Period:
 
             def total(x: arb) -> arb:
                 """At most F(x); convex."""
+                work.count(each * self.count)
                 parts = (
                     share * (self._enclosed(width * (x + k)) - start)
                     for k, (share, start) in enumerate(zip(shares, starts, strict=True))

@@ -247,9 +247,17 @@ class Integers(Domain):
 
 
 def symbol_array(x: ArrayLike, symbols: tuple[Any, ...]) -> np.ndarray:
-    """`x` as an array; as objects where strings and numbers are mixed among the symbols: numpy would make strings of all."""
+    """`x` as an array; as objects where strings and numbers are mixed, among the symbols or in a list, or floats and integers
+    that are none: numpy would make strings, or floats, of all, and one symbol of two.
+    """
     mixed = len({isinstance(s, str) for s in symbols}) > 1
-    return np.asarray(x, dtype=object) if mixed else np.asarray(x)
+    array = np.asarray(x, dtype=object) if mixed else np.asarray(x)
+    if array.dtype.kind in "fU" and isinstance(x, list | tuple):
+        entries = np.asarray(x, dtype=object)
+        text = array.dtype.kind == "U"
+        if any((not isinstance(s, str)) if text else isinstance(s, int) and abs(s) > 2**53 for s in entries.flat):
+            return entries
+    return array
 
 
 #: Symbols that an alphabet may be asked for by their number.

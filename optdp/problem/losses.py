@@ -879,11 +879,15 @@ class CustomLoss(_Session, DistanceLoss):
         return np.asarray((low + high) / 2)
 
     def integral_bracket(self, distance: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
-        """(low, high) around the integral of L from 0 to distance in [0, reach], elementwise, from the sampled values."""
-        d = np.clip(np.asarray(distance, dtype=float), 0.0, self._bound_reach)
+        """(low, high) around the integral of L from 0 to distance, elementwise, from the sampled values; beyond `reach` of the
+        value there, which nothing exceeds that is asked for.
+        """
+        whole = np.asarray(distance, dtype=float)
+        d = np.clip(whole, 0.0, self._bound_reach)
         index = np.minimum(np.searchsorted(self._grid, d, side="right"), self._grid.size - 1) - 1
-        rest = d - self._grid[index]
-        return self._below[index] + rest * self._values[index], self._above[index] + rest * self._values[index + 1]
+        rest, beyond, last = d - self._grid[index], np.maximum(whole - d, 0.0), float(self._values[-1])
+        low = self._below[index] + rest * self._values[index] + beyond * (last - self._noise)
+        return low, self._above[index] + rest * self._values[index + 1] + beyond * (last + self._noise)
 
     @property
     def _bound_reach(self) -> float:
