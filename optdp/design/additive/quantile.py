@@ -99,7 +99,9 @@ class _Search:
             limit = math.nextafter(limit, 0.0)
         problem = _inner(run.problem, limit)
         rtol, left = min(STEEPER * run.rtol, 0.1), max(run.left(), 0.1)
-        if isinstance(run.problem.privacy, GDP) and self.low and self.high:  # what takes longest is often left undecided
+        if (
+            isinstance(run.problem.privacy, GDP) and self.low and self.high
+        ):  # what takes longest is often left undecided
             left /= 2
         told = f"P(|X| > {limit:.6g})" + (f", {n} lattice points per sensitivity" if n else "")
         progress = run.progress.part(told, self.best.lower, self.best.value)
