@@ -254,6 +254,37 @@ def test_a_peak_that_is_narrower_than_an_integer_is_in_the_law_that_is_told():
     assert noise.cdf(0) == pytest.approx(1 - moved / 2, abs=3e-5)
 
 
+@pytest.mark.parametrize("bins", [False, True])
+def test_supports_hold_the_farthest_number_that_is_sent(bins):
+    """Cells are rounded up to whole points of the grid and inputs down: |Y - x| may be a little more than |z|."""
+
+    class Ends(np.random.Generator):
+        left, last = 0, False
+
+        def integers(self, low, high=None, size=None, dtype=np.int64, endpoint=False):
+            drawn = self.left if high == 2 else high - 1 if self.last else low
+            return np.full(() if size is None else size, drawn, dtype=dtype)
+
+    noise, x, sent = AdditiveMechanism(optdp.Line(), 0.3, 1, (1,), bins=bins), 0.1, []
+    for Ends.left, Ends.last in ((0, False), (0, True), (1, False), (1, True)):
+        sent.append(float(noise.randomize(x, Ends(np.random.PCG64(0)))))
+    low, high = noise.support(x)
+    assert low <= min(sent) < x - noise.noise_radius() and max(sent) <= high <= low + 2 * noise.noise_radius() + 1e-12
+    stairs = LatticeStaircase.truncated(1.0, 1e-3)
+    x = stairs.step / 2  # rounded down to 0
+    assert Fraction(stairs.support(x)[0]) <= -stairs.cut * Fraction(stairs.step) < x - Fraction(stairs.noise_radius())
+
+
+def test_the_support_of_rounded_noise_holds_what_its_rounding_reaches():
+    """Of cells that end at 1 the last point of the grid lies beyond, and is rounded to 2 once in 10^25 draws or so."""
+    noise = RoundedNoise(optdp.Integers(), AdditiveMechanism(optdp.Line(), 2.0, 3, (1, 1)))
+    g, m = noise.noise._grid()
+    assert noise.noise.noise_radius() == 1 < (m + m // 2) * Fraction(g)
+    assert noise.support(5) == (3.0, 7.0)
+    even = RoundedNoise(optdp.Integers(), AdditiveMechanism(optdp.Line(), 2.0, 1, (1,)))
+    assert even.support(5) == (4.0, 6.0)
+
+
 def test_what_is_not_allowed_is_said():
     with pytest.raises(ValueError, match="on the integers"):
         optdp.solve_additive(1.0, 0.1, discrete=True, sensitivity=3, n=7)

@@ -181,3 +181,17 @@ def test_noise_with_a_peak_is_not_rounded():
     """The lattice of integers has no solution; noise of the line, which is tried next, was refused as if it had been passed."""
     with pytest.raises(ValueError, match=r"30\.0\)-RDP is not allowed with loss = 'squared'"):
         optdp.solve_additive(optdp.RDP(16.0, 30.0, 8.0), loss="squared", discrete=True)
+
+
+@pytest.mark.parametrize("grid", [-60, 0, 490])
+def test_values_hold_for_the_numbers_that_are_sent_on_a_coarse_lattice(grid):
+    """Beside sums over all points, for inputs at either end of a step; what is left of the tail is below 2^-300."""
+    g, b = Fraction(2) ** -grid, Fraction(1, 101)
+    made = PeakNoise(optdp.Line(), float(3 * g), grid, (0, 2), (9, 4), 2, math.floor(b * 2**512))
+    weights = {0: 9, 1: 4, 2: 4} | {3 + 3 * k + r: 2 * b**k for k in range(60) for r in range(3)}
+    law = {sign * j: w for j, w in weights.items() for sign in (-1, 1)}
+    for loss, power in (("abs", 1), ("squared", 2)):
+        low, high = made.enclose(optdp.WorstCase(loss))
+        for rest in (0, g * (1 - Fraction(1, 2**40))):
+            value = sum(w * abs(g * j - rest) ** power for j, w in law.items()) / sum(law.values())
+            assert low <= value * (1 + Fraction(1, 2**200)) and value <= high

@@ -16,7 +16,7 @@ from optdp.certificates.frequency import FrequencyCertificate
 from optdp.closed_forms.frequency import best_size, concentration
 from optdp.mechanisms import baselines
 from optdp.mechanisms.baselines.frequency import HadamardResponse
-from optdp.mechanisms.frequency import AffineOracle, SubsetOracle, affine_tally
+from optdp.mechanisms.frequency import COINS, AffineOracle, SubsetOracle, affine_tally
 
 from .conftest import epsilons
 
@@ -238,3 +238,10 @@ def test_the_command_line_solves_it(capsys):
 def test_an_integer_too_long_to_print_is_refused_by_name():
     with pytest.raises(ValueError, match=r"categories is not allowed: categories must be an integer >= 2 and <= 10+$"):
         optdp.solve_frequency(1.0, 10**5000)
+
+
+@pytest.mark.parametrize("kind", [SubsetOracle, AffineOracle])
+def test_messages_that_tell_nothing_have_no_error(kind):
+    """It would be divided by 0."""
+    with pytest.raises(ValueError, match="coins are not allowed here: messages that do not depend on the category"):
+        kind(optdp.OneHot(2), 1, COINS // 2).enclose(optdp.WorstCase("squared"))

@@ -114,3 +114,23 @@ def test_what_is_not_solved_is_named():
     ):
         with pytest.raises(ValueError, match=words):
             optdp.solve_kernel(**{"eps": 1.0, "domain": CIRCLE, "metric": "abs", **options})
+
+
+@pytest.mark.parametrize("period", [4.0, 6.0, 16.0])
+@pytest.mark.parametrize("weights", [(9, 5, 1), (1, 7, 2, 3), (1000, 1)])
+@pytest.mark.parametrize("power", [1, 2])
+def test_values_hold_for_every_float_of_a_circle_of_few(period, weights, power):
+    """Beside the exact law of what is sent: outputs are the floats next to the points of the grid."""
+    circle, width = optdp.Circle(period, 2.0**53), Fraction(period)
+    mechanism, values = MetricCircleMechanism(circle, weights), []
+    ring, n = [*weights, *weights[-2:0:-1]], 2 * len(weights) - 2
+    for x in np.arange(0.0, period + 1, 2):
+        low, share = divmod(Fraction(float(x)) * n / width, 1)
+        value = Fraction(0)
+        for k, y in enumerate(mechanism._outputs.tolist()):
+            arc = abs(Fraction(y) - 2**53 - Fraction(float(x))) % width
+            chance = (1 - share) * ring[(k - low) % n] + share * ring[(k - low - 1) % n]
+            value += chance / sum(ring) * min(arc, width - arc) ** power
+        values.append(value)
+    low, high = mechanism.enclose(optdp.WorstCase(("abs", "squared")[power - 1]))
+    assert low <= max(values) <= high

@@ -1,7 +1,9 @@
 """Rectangles under local privacy: brackets that hold for all inputs and outputs, and the mechanism's own numbers."""
 
+import math
 from dataclasses import replace
 from fractions import Fraction
+from itertools import product
 
 import numpy as np
 import pytest
@@ -111,6 +113,25 @@ def test_no_input_loses_more_than_the_value(found):
     assert losses.max() <= high and high == found.value
     assert low <= found.mechanism.worst_case_loss("abs") * (1 + 1e-3)
     assert low >= high * (1 - 1e-3)
+
+
+@pytest.mark.parametrize("loss", ["abs", "squared"])
+def test_values_are_attained_where_there_are_few_floats(loss):
+    """Beside the exact rows of all floats of the rectangle: between two of them nobody loses more."""
+    across, up = [2.0**53, 2.0**53 + 2], [-(2.0**53) - 4, -(2.0**53) - 2, -(2.0**53)]
+    inputs, domain = list(product(across, up)), optdp.Box((across[0], up[0]), (across[-1], up[-1]))
+    outputs = (inputs[0], inputs[1], inputs[5])
+    made = PlaneMechanism(domain, outputs, (TOTAL // 9, 1, TOTAL // 50), (TOTAL // 2, TOTAL // 3, TOTAL // 3))
+    order, more = made._favoured(made._distances(made._inputs(np.array(inputs))))
+    values = []
+    for (x, z), near, extra in zip(inputs, order.tolist(), more.tolist(), strict=True):
+        squares = [
+            (Fraction(outputs[j][0]) - Fraction(x)) ** 2 + (Fraction(outputs[j][1]) - Fraction(z)) ** 2 for j in near
+        ]
+        far = squares if loss == "squared" else [Fraction(math.isqrt(int(d) << 200), 1 << 100) for d in squares]
+        values.append(sum((made.floors[j] + e) * d for j, e, d in zip(near, extra, far, strict=True)) / TOTAL)
+    low, high = made.enclose(optdp.WorstCase(loss))
+    assert max(values) * (1 - Fraction(1, 2**40)) <= low <= max(values) <= high
 
 
 @pytest.mark.parametrize(

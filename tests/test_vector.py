@@ -1118,6 +1118,14 @@ def test_baselines_are_unbiased_and_have_the_stated_error(domain):
             assert other.k == (1 if name.startswith("OPTT") else published_size(6.0, domain))
 
 
+def test_supports_of_sampled_coordinates_are_rounded_as_what_is_sent():
+    cube, part = optdp.Box.cube(23), baselines.unbiased.duchi(1.0)
+    for k in range(1, 23):
+        made = SampledCoordinates(cube, part, k)
+        sent = made.randomize(np.zeros((20, 23)), 1)
+        assert made.support() == (sent.min(), sent.max())
+
+
 @pytest.mark.parametrize("domain", [optdp.Sphere(5), optdp.Ball(4), optdp.Box.cube(5)], ids=str)
 def test_zeros_that_are_sent_have_no_sign(domain):
     """-0 beside 0 would tell the sign of a coordinate that is not sent."""

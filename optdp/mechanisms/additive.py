@@ -484,6 +484,17 @@ class AdditiveMechanism(StairNoise):
         half = Fraction(0) if self.discrete else Fraction(1, 2)
         return enclosures.round_up((len(self.weights) - 1 + self._middle + half) * self.step)
 
+    @property
+    def _farthest(self) -> int:
+        """How many grid points what is drawn is from 0 at most, without a tail: cells are rounded up to whole points."""
+        m, last = self._grid()[1], len(self.weights) - 1
+        return (last + 1) * m if self.bins else last * m + m // 2
+
+    def _far(self) -> float:
+        if self.discrete or self.tail:
+            return self.noise_radius()
+        return enclosures.round_up((self._farthest + 1) * Fraction(self._grid()[0]))
+
     def noise_loss(self, loss: LossLike = "abs") -> float:
         low, high = self.enclose_loss(loss)
         return (low + high) / 2

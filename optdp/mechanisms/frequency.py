@@ -59,6 +59,8 @@ class FrequencyOracle(Vectors):
     def exact_value(self) -> Fraction:
         """E|Y - e_x|^2, the same for all categories: T_c is 0 or 1, so that its variance follows from its mean."""
         own, other = self.exact_rates
+        if own == other:
+            raise ValueError("coins are not allowed here: messages that do not depend on the category have no error")
         return (own * (1 - own) + (self.domain.d - 1) * other * (1 - other)) / (own - other) ** 2
 
     def tally(

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from optdp.exact import Check, Seed, as_rng, in_blocks, require
+from optdp.exact import Check, Seed, as_rng, enclosures, in_blocks, require
 from optdp.mechanisms.base import Mechanism
 from optdp.problem import At, Average, Integers, Interval, Line, LossLike, Objective, Squared, WorstCase, as_loss
 
@@ -85,9 +85,13 @@ class AdditiveNoise(Mechanism):
         """The largest |Z| that occurs."""
         return np.inf
 
+    def _far(self) -> float:
+        """The largest |Y - x|: more than the radius where numbers are rounded to a grid."""
+        return self.noise_radius()
+
     def support(self, x: ArrayLike | None = None) -> tuple[float, float]:
         inputs = np.array([self.domain.lower, self.domain.upper]) if x is None else self.domain.check(x)
-        return float(np.min(inputs)) - self.noise_radius(), float(np.max(inputs)) + self.noise_radius()
+        return float(np.min(inputs)) - self._far(), float(np.max(inputs)) + self._far()
 
     def mean(self, x: ArrayLike) -> np.ndarray:
         return self.domain.check(x)
@@ -278,6 +282,10 @@ class OnLattice(ProvenNoise):
 
     def sample(self, shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray:
         return self._places(math.prod(shape), rng).reshape(shape) * self.step
+
+    def _far(self) -> float:
+        radius = self.noise_radius()
+        return radius if math.isinf(radius) else enclosures.round_up(Fraction(radius) + Fraction(self.step))
 
     def randomize(self, x: ArrayLike, rng: Seed = None) -> np.ndarray:
         inputs, rng = self.domain.check(x), as_rng(rng)

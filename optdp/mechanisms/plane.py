@@ -274,19 +274,20 @@ class PlaneMechanism(Mechanism):
         return float(self.expected_loss(middles, loss).mean())
 
     def enclose(self, objective: Objective) -> tuple[float, float]:
-        """(what is attained at an input, what no input exceeds): see the top of this file."""
+        """(what is attained at a float, what no input exceeds): see the top of this file."""
         if not isinstance(objective, WorstCase) or objective.loss.exponent not in (1, 2):
             return super().enclose(objective)
         power, n = int(objective.loss.exponent), len(self.outputs)
         slack = 4 * ROUNDING + (n + 64) * 2.0**-50
         counts = np.maximum(1, np.round(16 * self._sides)).astype(int)
         centres, half = _cells(self._sides, counts)
-        attained, closed, done = 0.0, 0.0, 0
+        attained, closed, done, worst = 0.0, 0.0, 0, [*grid_of(*np.stack([np.zeros(2), self._sides], axis=1))]
         while len(centres):
             work.count(0.4 * len(centres) * n)
             done += len(centres) * n
             found = self._blocks(centres, lambda some, half=half: self._cell(some, half, power))  # type: ignore[misc]
             attained = max(attained, float(found[:, 0].max()))
+            worst.append(centres[int(np.argmax(found[:, 0]))])
             open_ = found[:, 1] > attained * (1 + CLOSE)
             if done + 4 * int(open_.sum()) * n > DISTANCES:
                 open_[:] = False
@@ -294,8 +295,12 @@ class PlaneMechanism(Mechanism):
             half = half / 2
             shifts = np.array([(a, b) for a in (-1, 1) for b in (-1, 1)]) * half
             centres = (centres[open_][:, None] + shifts).reshape(-1, 2)
+        # Where floats are coarse nobody is at the centre of a cell.
+        corners = np.array(self.domain.lower), np.array(self.domain.upper)
+        inputs = self._inputs(np.clip(corners[0] + float(self._unit) * np.array(worst), *corners))
+        reached = float(self._blocks(inputs, lambda some: self._cell(some, np.zeros(2), power))[:, 0].max())
         scale = self._unit**power
-        low, high = Fraction(attained) - Fraction(slack), max(Fraction(closed), Fraction(attained)) + Fraction(slack)
+        low, high = Fraction(reached) - Fraction(slack), max(Fraction(closed), Fraction(attained)) + Fraction(slack)
         return max(0.0, enclosures.round_down(low * scale)), enclosures.round_up(high * scale)
 
     def _cell(self, centres: np.ndarray, half: np.ndarray, power: int) -> np.ndarray:

@@ -191,7 +191,10 @@ class RoundedNoise(ProvenNoise):
         return found + 0.0
 
     def noise_radius(self) -> float:
-        return float(np.ceil(self.noise.noise_radius()))
+        radius = self.noise.noise_radius()
+        if math.isinf(radius) or not isinstance(self.noise, AdditiveMechanism):
+            return float(np.ceil(radius))
+        return enclosures.round_up(Fraction(-(-self.noise._farthest // self._per)))
 
     # --- draws
 

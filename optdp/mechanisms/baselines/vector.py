@@ -120,7 +120,8 @@ class SampledCoordinates(Vectors):
 
     def support(self, x: ArrayLike | None = None) -> tuple[float, float]:
         low, high = self.part.support()
-        return min(0.0, low * self.dim / self.k), max(0.0, high * self.dim / self.k)
+        factor = self.dim / self.k  # rounded as in what is sent
+        return min(0.0, low * factor), max(0.0, high * factor)
 
     def _each(self, x: np.ndarray) -> np.ndarray:
         """The variance of a coordinate: (d/k)(V(x) + x^2) - x^2."""
