@@ -428,6 +428,12 @@ def test_masked_entries_are_missing(split):
         split.randomize(table)
     table["age"].mask = False
     assert len(split.randomize(table)["age"]) == 5
+    with pytest.raises(ValueError, match="column 'age', row 2: it is missing"):
+        AGE.encode(np.ma.masked_array([30.0, 40.0], [False, True]), "age")
+    near = optdp.Category(
+        [2**53, 2**53 + 1], missing="category"
+    )  # integers beside what is missing, which numpy makes floats
+    assert near.encode(pd.Series([2**53 + 1, None], dtype="Int64"), "near").tolist() == [1, 2]
 
 
 AGE = optdp.Number(0, 120)
