@@ -1201,3 +1201,12 @@ def test_distributions_say_what_their_intervals_need(what):
         assert "where they are not, intervals may miss the truth" in found.assumptions
     outputs = mechanism.randomize(np.full(n, 10.0), rng)
     assert "spread evenly" not in optdp.estimate(mechanism, outputs, "quantile", q=0.5).assumptions
+
+
+def test_symbols_beyond_all_floats_have_frequencies_and_no_mean():
+    huge = 10**400
+    mechanism = FiniteMechanism(optdp.Alphabet([huge, 1]), (huge, 1), Table(np.array([[3, 1], [1, 3]]) * (TOTAL // 4)))
+    assert optdp.estimate(mechanism, [huge] * 3 + [1], "cdf").n == 4
+    for what, more in (("mean", {}), ("quantile", {"q": 0.5})):
+        with pytest.raises(ValueError, match="symbols is not allowed"):
+            optdp.estimate(mechanism, [huge] * 3 + [1], what, **more)

@@ -304,3 +304,18 @@ def test_a_class_in_place_of_a_mechanism_is_told_so():
     """It can be called, but not with a problem, as a function of the user's that makes mechanisms is."""
     with pytest.raises(TypeError, match="it must be a Mechanism"):
         optdp.compare(1.0, mechanisms=Bare)
+
+
+def test_atoms_of_a_mechanism_of_ones_own_on_strings_and_numbers():
+    class Named(Mechanism):
+        domain = optdp.Alphabet(["a", 1, "b"])
+
+        def randomize(self, x, rng=None):
+            place = self.domain.index(x)
+            return np.where(as_rng(rng).random(place.shape) < 0.7, place, 0)
+
+        def probability(self, y, x):
+            return 0.7 * (np.asarray(y) == self.domain.index(x)) + 0.3 * (np.asarray(y) == 0)
+
+    mechanism = Named()
+    assert mechanism.atoms().tolist() == [0, 1, 2] and mechanism.worst_case_loss(1 - np.eye(3)) == pytest.approx(0.3)

@@ -14,6 +14,7 @@ from optdp.design.additive.releases import budgets
 from optdp.exact import enclosures
 from optdp.exact.numbers import span
 from optdp.mechanisms.baselines.noise import truncated_radius
+from optdp.mechanisms.frequency import FrequencyOracle
 from tests.faults import Faulty
 
 EPS = (1e-9, 1e-6, 30.0)
@@ -117,6 +118,31 @@ def test_what_a_mask_hides_is_not_answered():
         optdp.solve_piecewise(1.0).mechanism.randomize(hidden)
     with pytest.raises(ValueError, match="masked"):
         optdp.solve_lip([0.5, 0.5], 1.0).mechanism.randomize(np.ma.masked_array([0, 1], [True, False]))
+    for rows in ([hidden, hidden], [0.25, np.ma.masked]):  # numpy forgets the masks of a list's entries
+        with pytest.raises(ValueError, match="masked"):
+            optdp.solve_piecewise(1.0).mechanism.randomize(rows)
+    vectors, additive = np.ma.masked_array(np.ones((2, 3)), np.eye(2, 3)), optdp.solve_additive(1.0).mechanism
+    for mechanism, outputs in (
+        (optdp.solve_piecewise(1.0).mechanism, hidden),
+        (additive, hidden),
+        (optdp.solve_frequency(1.0, 3).mechanism, np.ma.masked_array([0, 1], [True, False])),
+        (optdp.solve_vector(1.0, 3).mechanism, vectors),
+    ):
+        with pytest.raises(ValueError, match=r"outputs .* masked"):
+            optdp.estimate(mechanism, outputs, "frequencies" if isinstance(mechanism, FrequencyOracle) else "mean")
+
+
+@pytest.mark.parametrize("beside", [0.5, np.float32(0.5), -1])
+def test_an_integer_that_a_list_would_round_is_refused_where_guarantees_are_of_distances(beside):
+    for large in (2**63 + 1, np.uint64(2**63 + 1)):
+        with pytest.raises(ValueError, match=r"x \(entry 0\) is not allowed: x must be numbers that are floats"):
+            optdp.solve_additive(1.0).mechanism.randomize([large, beside])
+    assert optdp.problem.Line().check([2**53, 2.0**60, beside]).shape == (3,)
+
+
+def test_complex_outputs_are_not_taken_for_their_real_parts():
+    with pytest.raises(TypeError, match="outputs"):
+        optdp.estimate(optdp.solve_vector(1.0, 3).mechanism, np.ones((4, 3)) * 1j)
 
 
 def test_a_byte_order_mark_on_standard_input_and_a_quote_as_delimiter(monkeypatch, capsys, tmp_path):

@@ -20,6 +20,7 @@ from optdp.certificates.finite import FiniteCertificate
 from optdp.exact import enclosures
 from optdp.exact.rounding import TOTAL, Table
 from optdp.mechanisms.finite import FiniteMechanism, integer_floors
+from optdp.problem.priors import places
 
 
 def extremal_program(eps, loss, prior=None):
@@ -348,3 +349,56 @@ def test_a_number_is_not_the_string_that_writes_it():
         optdp.Alphabet(["0", "1"]).index([0, "1"])
     with pytest.raises(ValueError, match="prior points"):
         optdp.Problem(optdp.LDP(1.0), optdp.Alphabet(["0", "1"]), optdp.Average(1 - np.eye(2), {0: 0.9, "0": 0.1}))
+
+
+@pytest.mark.parametrize("two", [("a", "a\0"), (2**53, 2**53 + 1), (0, "0")])
+def test_symbols_that_numpy_takes_for_one_are_two(two):
+    near, far = two
+    problem = optdp.Problem(
+        optdp.LDP(1.0), optdp.Alphabet([near, far, 0.5]), optdp.WorstCase(1 - np.eye(3)), optdp.AllMechanisms()
+    )
+    assert problem.domain.index([near, far]).tolist() == [0, 1] and problem.domain.index(far) == 1
+    asked = [np.int64(s) if isinstance(s, int) else s for s in (near, far)]
+    assert problem.domain.index([*asked, np.float32(0.5)]).tolist() == [0, 1, 2]
+    mechanism = optdp.solve(problem).mechanism
+    assert mechanism.probability([near, far, 0.5], far).argmax() == 1
+    sent = [near] * 30 + [far] * 60 + [0.5] * 30
+    for outputs in (sent, optdp.Tally(mechanism).add(sent), optdp.Tally.each(mechanism, [sent])[0]):
+        assert optdp.estimate(mechanism, outputs, "frequencies").value == pytest.approx([0.081, 0.838, 0.081], abs=0.2)
+        assert optdp.estimate(mechanism, outputs, "frequencies").value.argmax() == 1
+
+
+def test_a_prior_tells_strings_with_a_null_character_apart():
+    problem = optdp.Problem(optdp.LDP(1.0), optdp.Alphabet(["a", "a\0"]), optdp.Average(1 - np.eye(2)))
+    assert optdp.solve(problem).value == pytest.approx(1 / (1 + math.e))
+    named = optdp.Average(1 - np.eye(2), optdp.Prior.of([0.5, 0.5], ["a", "a\0"]))
+    assert optdp.solve(replace(problem, objective=named)).value == pytest.approx(1 / (1 + math.e))
+
+
+def test_places_compare_integers_and_floats_exactly():
+    assert places((2**53 + 1, 7), np.array([2.0**53, 7.0])).tolist() == [-1, 1]
+    assert places((2.0**53, 0.5), np.array([2**53 + 1, 2**53])).tolist() == [-1, 0]
+    assert places((2**62, 2**62 + 1, 2**63), np.array([2**62 + 1, 2**62])).tolist() == [1, 0]
+
+
+def test_losses_are_not_taken_between_symbols_that_are_no_floats():
+    near, loss = optdp.Alphabet([2**53, 2**53 + 1]), optdp.PairLoss(lambda x, y: abs(y - x))
+    with pytest.raises(ValueError, match="symbols must be floats"):  # 0 for all where both are 2^53
+        optdp.Problem(optdp.LDP(1.0), near, optdp.WorstCase(loss))
+
+
+@pytest.mark.parametrize("large", [1e16, 1e100])
+def test_a_loss_that_is_too_large_for_the_solver_has_no_bound_but_a_mechanism(large):
+    problem = optdp.Problem(optdp.LDP(1.0), optdp.Alphabet(2), optdp.WorstCase([[0, large], [1, 0]]))
+    solution = optdp.solve(problem)
+    assert solution.value <= 1.0 and solution.lower_bound <= solution.value and solution.verify().passed
+
+
+def test_matrices_and_symbols_that_are_masked_are_refused():
+    mask = [[False, False], [True, False]]
+    with pytest.raises(ValueError, match=r"loss .* masked"):
+        optdp.WorstCase(np.ma.masked_array(1 - np.eye(2), mask)).on(optdp.Alphabet(2))
+    with pytest.raises(ValueError, match="masked"):
+        optdp.Distances(np.ma.masked_array(1 - np.eye(2), mask))
+    with pytest.raises(ValueError, match=r"symbols .* masked"):
+        optdp.Alphabet(np.ma.masked_array([1, 2, 3], [False, True, False]))

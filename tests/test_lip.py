@@ -8,6 +8,7 @@ from fractions import Fraction
 from itertools import permutations
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
@@ -515,6 +516,16 @@ def test_categories_and_values_that_cannot_be_are_refused_by_name():
         with pytest.raises(ValueError, match=r"the values must be at most 1e\+150 in size"):
             optdp.solve_lip([0.5, 0.5], 1.0, **wrong)
     assert optdp.solve_lip([0.5, 0.5], 1.0, values=[0, 1e150]).verify()
+    for near in ({2**53: 0.25, 2**53 + 1: 0.25, 0.5: 0.5}, {0: 0.5, 2**53 + 1: 0.5}):  # rounded, two may have one value
+        with pytest.raises(ValueError, match=r"values\[9007199254740993\] .* must be a float"):
+            optdp.solve_lip(near, 1.0)
+    twice = pd.Series([1, 2, 0], index=["b", "a", "a"])
+    with pytest.raises(ValueError, match="values is not allowed: it has two entries for category 'a'"):
+        optdp.solve_lip({"a": 0.5, "b": 0.5}, 1.0, values=twice)
+    with pytest.raises(TypeError, match="categories is not allowed"):
+        optdp.Prior.of([0.5, 0.5], [[1], [2]])
+    with pytest.raises(TypeError, match=r"prior = .* is not allowed"):
+        optdp.Prior.of(np.array(0.5))
 
 
 @pytest.mark.parametrize("prior", [0.5, "0.5,0.5", None, [True, False], ["0.5", "0.5"], [0.5, None]])

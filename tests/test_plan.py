@@ -326,6 +326,9 @@ def test_large_integers_are_themselves_where_others_are_missing():
     frames = [pd.DataFrame({"c": pd.Series(values, dtype=dtype)}) for dtype in ("Int64", "int64[pyarrow]")]
     for table in ({"c": values}, *frames, pa.table({"c": values}), pa.record_batch({"c": values})):
         assert column.encode(tables.column(table, "c"), "c").tolist() == [1, 3, 2]
+    dictionaries = frames[0]["c"].astype("category"), pa.array(values).dictionary_encode(), pd.Categorical(values)
+    for given in (frames[0]["c"], *dictionaries):
+        assert column.encode(given, "c").tolist() == [1, 3, 2]
     with pytest.raises(tables.Refused, match="row 2: it is missing"):
         optdp.Number(0, 2.0**61).encode(tables.column(frames[0], "c"), "c")
 
@@ -428,6 +431,8 @@ def test_masked_entries_are_missing(split):
         split.randomize(table)
     table["age"].mask = False
     assert len(split.randomize(table)["age"]) == 5
+    with pytest.raises(ValueError, match="column 'age', row 2: it is missing"):
+        AGE.encode(np.ma.masked_array([30.0, 40.0], [False, True]), "age")
 
 
 AGE = optdp.Number(0, 120)

@@ -7,6 +7,8 @@ import pytest
 
 import optdp
 from optdp.cli import main
+from optdp.exact.rounding import TOTAL, Table
+from optdp.mechanisms.finite import FiniteMechanism
 from optdp.statistics import tables
 
 RNG = np.random.default_rng(0)
@@ -107,6 +109,47 @@ def test_one_column_by_its_goal(people, capsys):
         low, high = json.loads(out)["age"]["interval"]
         assert status == 0 and low < AGES.mean() < high
     assert run(capsys, "randomize", "--column", "age", "ages.csv", "private.csv")[0] == 2
+
+
+@pytest.mark.parametrize(
+    "symbols, texts",
+    [
+        (["1", "2"], ["1", "2"]),
+        ([2**53, 2**53 + 1, 0.5], ["9007199254740992", "9007199254740993", "0.50"]),
+        ([1, "a"], [" 01.0", "a"]),
+    ],
+)
+def test_symbols_in_a_file_are_what_is_written(symbols, texts, people, capsys):
+    size = len(symbols)
+    weights = np.full((size, size), TOTAL // (2 * size)) + np.eye(size, dtype=int) * (TOTAL // 2)
+    weights[:, 0] += TOTAL - weights.sum(axis=1)
+    FiniteMechanism(optdp.Alphabet(symbols), tuple(symbols), Table(weights)).save("m.json")
+    sent = [*texts, *[texts[1]] * 200]
+    (people / "sent.csv").write_text("y\n" + "".join(f"{text}\n" for text in sent))
+    words = ["estimate", "--mechanism", "m.json", "--column", "y", "--what", "frequencies", "--json"]
+    status, out, _ = run(capsys, *words, "sent.csv")
+    assert status == 0 and np.argmax(json.loads(out)["y"]["value"]) == 1
+    (people / "sent.csv").write_text("y\n" + texts[0] + "\n0_0secret\n")
+    status, _, err = run(capsys, *words, "sent.csv")
+    assert status == 2 and "column 'y', row 2: it is none of the mechanism's outputs" in err and "secret" not in err
+
+
+@pytest.mark.parametrize("text", ["0_0", "\uff11", "nan", "secret"])
+def test_what_is_no_number_is_no_output(text, people, capsys):
+    optdp.solve_piecewise(1.0).mechanism.save("m.json")
+    (people / "sent.csv").write_text(f"y\n0\n 1\n{text}\n", encoding="utf-8")
+    status, _, err = run(capsys, "estimate", "--mechanism", "m.json", "--column", "y", "sent.csv")
+    assert status == 2 and "column 'y', row 3: it is not a number" in err and text not in err
+
+
+def test_symbols_that_are_written_alike_are_not_read_from_a_file(people, capsys):
+    weights = np.array([[3, 1], [1, 3]]) * (TOTAL // 4)
+    FiniteMechanism(optdp.Alphabet([1, "1"]), (1, "1"), Table(weights)).save("m.json")
+    (people / "sent.csv").write_text("y\n1\n")
+    status, _, err = run(
+        capsys, "estimate", "--mechanism", "m.json", "--column", "y", "--what", "frequencies", "sent.csv"
+    )
+    assert status == 2 and "two outputs that are written alike" in err
 
 
 def test_recommendations(capsys):

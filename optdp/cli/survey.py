@@ -7,7 +7,6 @@ import json
 import math
 import sys
 from collections.abc import Callable
-from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -280,9 +279,7 @@ def _answers(args: argparse.Namespace) -> tuple[dict[str, Estimate], dict[str, s
         table = tables.read_file(args.input, multiline=args.multiline)
         if args.column not in table:
             raise ValueError(f"column = {args.column!r} is not allowed: {Path(args.input).name} has no such column")
-        values = table[args.column]
-        with suppress(ValueError):  # texts stay texts
-            values = values.astype(float)
+        values = _outputs(mechanism, table[args.column], args.column)
         what = args.what or "mean"
         return {args.column: optdp.estimate(mechanism, values, what, level=args.level, **extra)}, {}, str
     answers = optdp.Plan.load(args.plan).estimate(args.input, level=args.level)
@@ -298,6 +295,32 @@ def _answers(args: argparse.Namespace) -> tuple[dict[str, Estimate], dict[str, s
         raise ValueError(f"column = {args.column!r} is not allowed: the plan is for {', '.join(map(repr, answers))}")
     found = answers.about(args.column, args.what, **extra) if args.what else answers[args.column]
     return {args.column: found}, {}, answers.title
+
+
+def _outputs(mechanism: optdp.Mechanism, values: Any, name: str) -> Any:
+    """A column of a file as outputs: numbers, or symbols, by how they are written or as the number that they are."""
+    import numpy as np
+
+    from optdp.statistics import portable, tables
+
+    symbols = isinstance(mechanism.domain, optdp.Alphabet)
+    if not symbols and values.dtype != object:
+        return values
+    form: dict[str, Any] = {"type": "number", "lower": -math.inf, "upper": math.inf, "clip": False, "whole": False}
+    sent: list[Any] = mechanism.atoms().tolist() if symbols else []
+    if symbols:
+        if len(set(map(str, sent))) < len(sent):
+            told = "the mechanism has two outputs that are written alike, which a file does not tell apart"
+            raise ValueError(f"column = {name!r} is not allowed: {told}")
+        form = {"type": "category", "flag": False, "values": sent, "texts": [], "missing": None, "other": None}
+    read, found = portable.reader(form), np.empty(len(values), dtype=object)
+    for row, value in enumerate(values.tolist()):
+        try:
+            found[row] = sent[read(value)] if symbols else read(value)
+        except portable.Refused as why:
+            told = str(why).replace("values of the plan", "mechanism's outputs")
+            raise tables.Refused(name, row + 1, told) from None
+    return found if symbols else found.astype(float)
 
 
 def _page(found: dict[str, Estimate], refused: dict[str, str], title: Callable[[str], str], source: str) -> str:

@@ -128,6 +128,8 @@ def listed(name: str, value: Any, entries: str = "numbers") -> list[Any]:
 def reals(values: ArrayLike, name: str) -> np.ndarray:
     """An array of floats. **Raises** TypeError if they are not real numbers, ValueError if one is beyond all floats."""
     try:
+        if getattr(values, "dtype", float) in (complex, np.complex64):  # numpy warns, and goes on without half of them
+            raise TypeError
         return np.asarray(values, dtype=float)
     except OverflowError:
         raise ValueError(f"{name} is not allowed: {name} must be numbers within the range of floats") from None
@@ -137,7 +139,10 @@ def reals(values: ArrayLike, name: str) -> np.ndarray:
 
 def unmasked(x: ArrayLike, name: str = "x") -> ArrayLike:
     """`x`, if no entry of it is masked: what a mask hides would be answered, and shown, as if it were data."""
-    hidden = np.ma.getmaskarray(x).reshape(-1) if isinstance(x, np.ma.MaskedArray) else np.zeros(0, dtype=bool)
+    if isinstance(x, list | tuple):  # its entries
+        hidden = np.array([isinstance(row, np.ma.MaskedArray) and np.ma.is_masked(row) for row in x])
+    else:
+        hidden = np.ma.getmaskarray(x).reshape(-1) if isinstance(x, np.ma.MaskedArray) else np.zeros(0, dtype=bool)
     if hidden.any():
         raise ValueError(
             f"{name} (entry {int(np.argmax(hidden))}) is masked, which is not allowed: leave it out, as with {name}.compressed()"
@@ -147,9 +152,8 @@ def unmasked(x: ArrayLike, name: str = "x") -> ArrayLike:
 
 def array(x: ArrayLike, name: str = "x") -> np.ndarray:
     """`x` as an array. **Raises** TypeError where its rows have several lengths, ValueError where an entry is masked."""
+    given = unmasked(x, name)
     try:
-        return np.asarray(unmasked(x, name))
+        return np.asarray(given)
     except ValueError:
-        if isinstance(x, np.ndarray):  # masked
-            raise
         raise TypeError(f"{name} is not allowed: {name} must be an array of one shape") from None

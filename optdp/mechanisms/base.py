@@ -21,7 +21,19 @@ from numpy.typing import ArrayLike
 from optdp import files, hooks
 from optdp.exact import Check, FieldError, Fields, Number, Seed, enclosures, work, written
 from optdp.exact.fields import enter, load, settle, whole
-from optdp.problem import LDP, Alphabet, Circle, Interval, LossLike, Objective, Privacy, Problem, Squared, as_loss
+from optdp.problem import (
+    LDP,
+    Alphabet,
+    Circle,
+    Interval,
+    LossLike,
+    Objective,
+    Privacy,
+    Problem,
+    Squared,
+    as_loss,
+    symbol_array,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -140,7 +152,7 @@ class Mechanism(ABC):
                 self._nothing((), ())
             return np.empty(0)
         if isinstance(self.domain, Alphabet):
-            inputs = np.array(self.domain.symbols[:9])
+            inputs = symbol_array(self.domain.symbols[:9], self.domain.symbols)
         elif np.ndim(getattr(self.domain, "lower", ())):
             raise TypeError(
                 f"atoms() is not allowed: the outputs of {type(self).__name__} on {self.domain} are no numbers"
@@ -149,7 +161,7 @@ class Mechanism(ABC):
             low, high = self.domain.lower, self.domain.upper
             inputs = np.linspace(low, high, 9) if np.isfinite(low) else np.arange(9) - 4
         rng = np.random.default_rng(0)
-        drawn = [np.ravel(self.randomize(np.full(4096, x), rng)) for x in inputs]
+        drawn = [np.ravel(self.randomize(np.full(4096, x, inputs.dtype), rng)) for x in inputs]
         values, counts = np.unique(np.concatenate(drawn), return_counts=True)
         return values[counts > 1]
 

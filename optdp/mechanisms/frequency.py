@@ -109,7 +109,7 @@ class FrequencyOracle(Vectors):
 
     def check_messages(self, messages: ArrayLike) -> np.ndarray:
         """Messages as rows of integers. **Raises** ValueError if they are not what this oracle sends."""
-        sent, shape = np.asarray(messages), self.message
+        sent, shape = require.array(messages, "messages"), self.message
         if sent.dtype.kind not in "iub" or sent.ndim < len(shape) or sent.shape[sent.ndim - len(shape) :] != shape:
             raise ValueError(
                 f"messages are not allowed: they must be integers, with {shape or '()'} as their last axes"

@@ -79,10 +79,13 @@ def _real(x: ArrayLike, name: str, where: Domain) -> np.ndarray:
 def _exact(x: ArrayLike, array: np.ndarray, name: str) -> None:
     """Refuse entries of `x` that are other numbers as the floats of `array`: rounding would move neighbours apart."""
     raw, good = np.asarray(x), np.ones(array.shape, dtype=bool)
-    if raw.dtype.kind in "iu":
+    large = np.flatnonzero(np.abs(array) >= 2.0**53).tolist()
+    if large and isinstance(x, list | tuple) and raw.dtype == float:  # numpy rounds integers that stand beside floats
+        raw = np.asarray(x, dtype=object)
+    if raw.dtype.kind in "iuO":
         flat = good.reshape(-1)
-        for i in np.flatnonzero(np.abs(array) >= 2.0**53).tolist():
-            flat[i] = int(raw.flat[i]) == int(array.flat[i])
+        for i in large:
+            flat[i] = not isinstance(raw.flat[i], int | np.integer) or int(raw.flat[i]) == int(array.flat[i])
     elif raw.dtype.itemsize > array.dtype.itemsize:
         good = raw == array
     _inside(good, array, name, f"{name} must be numbers that are floats, as every integer up to 2^53 is")
@@ -101,7 +104,8 @@ def listed(values: Any) -> list[Any] | None:
 
 
 def matrix_of(rows: Any) -> np.ndarray | None:
-    """A matrix of real numbers; None for anything else, such as rows of several lengths."""
+    """A matrix of real numbers; None for anything else, such as rows of several lengths. **Raises** ValueError for masked."""
+    require.unmasked(rows, "matrix")
     try:
         matrix = np.asarray(rows)
     except ValueError:
@@ -248,16 +252,23 @@ class Integers(Domain):
 
 def symbol_array(x: ArrayLike, symbols: tuple[Any, ...]) -> np.ndarray:
     """`x` as an array; as objects where strings and numbers are mixed, among the symbols or in a list, or floats and integers
-    that are none: numpy would make strings, or floats, of all, and one symbol of two.
+    that are none, or where a string ends in a null character: numpy would make strings, or floats, of all, or leave the null
+    out, and one symbol of two.
     """
     mixed = len({isinstance(s, str) for s in symbols}) > 1
     array = np.asarray(x, dtype=object) if mixed else np.asarray(x)
-    if array.dtype.kind in "fU" and isinstance(x, list | tuple):
+    if array.dtype.kind in "fU" and isinstance(x, list | tuple | str):
         entries = np.asarray(x, dtype=object)
-        text = array.dtype.kind == "U"
-        if any((not isinstance(s, str)) if text else isinstance(s, int) and abs(s) > 2**53 for s in entries.flat):
+        if any(_changed(entry, array.dtype.kind) for entry in entries.flat):
             return entries
     return array
+
+
+def _changed(entry: Any, kind: str) -> bool:
+    """Whether numpy may make another symbol of an entry: in an array of strings, or else of floats."""
+    if kind == "U":
+        return not isinstance(entry, str) or entry.endswith("\0")
+    return isinstance(entry, int | np.integer) and not -(2**53) <= int(entry) <= 2**53
 
 
 #: Symbols that an alphabet may be asked for by their number.
@@ -282,7 +293,7 @@ class Alphabet(Domain):
         symbols: Any = self.symbols
         if isinstance(symbols, int | np.integer) and not isinstance(symbols, bool):
             symbols = tuple(range(require.integer("symbols", symbols, low=2, high=MOST)))
-        symbols = listed(symbols)
+        symbols = listed(require.unmasked(symbols, "symbols"))
         if symbols is None:
             raise TypeError(f"symbols = {self.symbols!r} is not allowed: symbols must be an integer or a list")
         readable = all(isinstance(s, str | int) or (isinstance(s, float) and math.isfinite(s)) for s in symbols)
@@ -484,7 +495,7 @@ class Box(_Vectors):
 
     def __post_init__(self) -> None:
         for name in ("lower", "upper"):
-            corner = np.asarray(getattr(self, name))
+            corner = np.asarray(require.unmasked(getattr(self, name), name))
             if corner.ndim != 1 or corner.dtype.kind not in "iuf" or not 1 <= corner.size <= 10**6:
                 raise ValueError(f"{name} is not allowed: the {name} corner must be a list of 1 to 10^6 numbers")
             object.__setattr__(self, name, tuple((corner.astype(float) + 0.0).tolist()))

@@ -632,7 +632,11 @@ class PairLoss(_Session):
         if any(isinstance(s, str) for s in symbols) or len(symbols) > SYMBOLS:
             allowed = f"its symbols must be at most {SYMBOLS} numbers (a matrix is taken for others)"
             raise ValueError(f"loss = {self.name!r} is not allowed on this alphabet: {allowed}")
-        order = np.argsort(points := np.array(symbols, dtype=float), kind="stable")
+        points = require.reals(list(symbols), "symbols")
+        if points.tolist() != list(symbols):  # rounded, two may be one
+            allowed = "its symbols must be floats, as all integers up to 2^53 are (a matrix is taken for others)"
+            raise ValueError(f"loss = {self.name!r} is not allowed on this alphabet: {allowed}")
+        order = np.argsort(points, kind="stable")
         matrix = np.empty((points.size, points.size))
         matrix[np.ix_(order, order)] = self.table(points[order], points[order])
         return MatrixLoss(matrix)  # type: ignore[arg-type]
@@ -1013,7 +1017,7 @@ def as_loss(loss: LossLike, reach: Fraction | float | None = None) -> Any:
     if callable(loss) and not isinstance(loss, type):
         return CustomLoss(loss, None if reach is None else float(reach), name=getattr(loss, "__name__", "custom"))
     if isinstance(loss, list | tuple) or hasattr(loss, "__array__"):
-        return MatrixLoss(np.asarray(loss) if hasattr(loss, "__array__") else loss)  # type: ignore[arg-type]
+        return MatrixLoss(np.asarray(require.unmasked(loss, "loss")) if hasattr(loss, "__array__") else loss)  # type: ignore[arg-type]
     raise TypeError(
         f"loss = {loss!r} is not allowed: loss must be 'abs', 'squared', a Loss such as optdp.Power(q), or a nondecreasing "
         "function of the distance"

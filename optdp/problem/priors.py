@@ -66,7 +66,12 @@ class Prior(Distribution):
             raise ValueError("given is not allowed: it must have one place for each category, or none")
         if len(self.categories) != len(self.weights):
             raise _wrong_number(self.categories, f"{len(self.weights)} categories")
-        if len(set(self.categories) | set(self.left_out)) != len(self.categories) + len(self.left_out):
+        try:
+            different = len(set(self.categories) | set(self.left_out))
+        except TypeError:  # a list, a dict
+            told = "categories must be texts, numbers or other values that do not change"
+            raise TypeError(f"categories is not allowed: {told}") from None
+        if different != len(self.categories) + len(self.left_out):
             raise ValueError(f"categories = {self.categories!r} is not allowed: categories must be distinct")
 
     @classmethod
@@ -89,7 +94,7 @@ class Prior(Distribution):
                 raise ValueError("categories must not be given with a mapping, whose keys are the categories")
             pairs = list(prior.items())
             categories, prior = [_plain(key) for key, _ in pairs], [value for _, value in pairs]
-        if isinstance(prior, (str, bytes)) or not isinstance(prior, Iterable):
+        if isinstance(prior, (str, bytes)) or not isinstance(prior, Iterable) or getattr(prior, "shape", None) == ():
             allowed = "prior must be a sequence of probabilities or a mapping from categories to them"
             raise TypeError(f"prior = {prior!r} is not allowed: {allowed}")
         if categories is not None and not isinstance(categories, Iterable):
@@ -205,15 +210,19 @@ def places(names: tuple[Any, ...], asked: ArrayLike) -> np.ndarray:
     if array.dtype.kind in "iu" and names == tuple(range(len(names))):
         return np.where((array >= 0) & (array < len(names)), array, -1).astype(np.int64)
     known = symbol_array(names, names)
-    if known.dtype.kind != "O" and (
-        array.dtype.kind == known.dtype.kind or {array.dtype.kind, known.dtype.kind} <= set("iuf")
-    ):
+    kinds = {array.dtype.kind, known.dtype.kind}
+    if known.dtype.kind != "O" and (len(kinds) == 1 or (kinds <= set("iuf") and _floats(array) and _floats(known))):
         order = np.argsort(known, kind="stable")
         known = known[order]
         near = np.minimum(np.searchsorted(known, array), len(names) - 1)
         return np.where(known[near] == array, order[near], -1)
     table = {name: i for i, name in enumerate(names)}
     return np.array([table.get(_plain(name), -1) for name in array.flat], dtype=np.int64).reshape(array.shape)
+
+
+def _floats(numbers: np.ndarray) -> bool:
+    """Whether these are floats, or integers that numpy compares with floats without rounding them."""
+    return numbers.dtype.kind == "f" or not ((numbers > 2**53) | (numbers < -(2**53))).any()
 
 
 #: What `Prior.of` reads (a pandas Series is a mapping too).

@@ -184,7 +184,7 @@ def solve_floors(
         found = session.solve(time_limit=left())
         if not found.usable and left() > 0:
             found = session.solve(time_limit=left(), method="ipm")
-        if not found.usable or found.x.size <= losses:
+        if not found.usable or found.x.size <= losses or found.row_dual.size <= inputs.size:  # no dual, or no solution
             stopped = left() <= 0
             break
         v = tubs.scaled(np.maximum(found.x[losses:], 0.0))

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from optdp.mechanisms.base import Mechanism
-from optdp.problem import Alphabet, Circle, places
+from optdp.problem import Alphabet, Circle, places, symbol_array
 
 #: Cells of the outputs' continuous part, and points at which the density is averaged in each.
 CELLS, POINTS = 256, 64
@@ -204,7 +204,7 @@ class Channel:
         """The cell of each output. **Raises** ValueError for outputs that the mechanism does not send."""
         refusal = "outputs are not allowed: there must be at least one, all of them outputs of this mechanism"
         if isinstance(self.mechanism.domain, Alphabet):
-            raw = np.asarray(outputs).reshape(-1)
+            raw = symbol_array(outputs, ()).reshape(-1)
             found = places(tuple(np.asarray(self.atoms, dtype=object).tolist()), raw)
             if not raw.size or (found < 0).any():
                 raise ValueError(refusal)

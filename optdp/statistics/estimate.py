@@ -506,7 +506,11 @@ def _symbols(mechanism: Mechanism, data: Data, ask: _Ask) -> Estimate:
         )
     channel = Channel.of(mechanism)
     counts, matrix = data.counts(channel), channel.matrix(domain.check(symbols))
-    order = np.argsort(np.array(symbols)) if numeric and ask.what != "frequencies" else np.arange(len(symbols))
+    order = list(range(len(symbols)))
+    if ask.what != "frequencies":
+        order.sort(key=symbols.__getitem__)
+    if ask.what in ("mean", "quantile"):
+        require.reals(list(symbols), "symbols")  # not beyond all floats
     matrix, symbols = matrix[:, order], tuple(symbols[i] for i in order)
     if ask.what == "mean":
         wanted, points = np.array(symbols, dtype=float)[None], ()
@@ -1198,7 +1202,7 @@ def _coordinates(mechanism: Any, outputs: Any, ask: _Ask) -> Estimate:
         raise TypeError(f"mechanism = {mechanism!r} is not allowed with what = {ask.what!r}: {allowed}")
     if isinstance(mechanism, Mechanism) and not _keeps_mean(mechanism):
         raise NotIdentified("the mechanism is not known to be unbiased: the average of its outputs says nothing exact")
-    y = np.asarray(outputs, dtype=float)
+    y = require.reals(require.unmasked(outputs, "outputs"), "outputs")
     if y.ndim < 2 or y.shape[-1] != d or not y.size or not np.isfinite(y).all():
         raise ValueError(f"outputs are not allowed: they must be finite vectors, with {d} as their last axis")
     rows = y.reshape(-1, d)

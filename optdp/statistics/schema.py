@@ -40,7 +40,7 @@ class Column(Tagged, root=True):
 
     def encode(self, values: Any, name: str) -> np.ndarray:
         """Inputs of a mechanism on `domain`, as clients read them. **Raises** ValueError naming column and row, never a value."""
-        array = tables.entries(values)
+        array = tables.column({name: values}, name)
         if array.ndim != 1:
             raise ValueError(
                 f"column {name!r} has shape {array.shape}, which is not allowed: it must be one-dimensional"

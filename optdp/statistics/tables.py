@@ -92,9 +92,11 @@ def column(table: Any, name: str) -> np.ndarray:
         return np.where(part.mask, np.array(None), part.data)
     found = _array(part)
     if found.dtype == float and (np.abs(found) >= 2**53).any():
-        kind = str(getattr(part, "type", getattr(part, "dtype", ""))).lower()
+        held: Any = getattr(part, "type", getattr(part, "dtype", ""))
+        held = getattr(held, "value_type", getattr(getattr(held, "categories", None), "dtype", held))  # of a dictionary
+        kind = str(held).lower()
         if kind.startswith(("int", "uint")):  # of which numpy makes floats where some are missing
-            return entries(part.to_pylist() if hasattr(part, "to_pylist") else part.to_list())
+            return entries(part.to_pylist() if hasattr(part, "to_pylist") else list(part))
     return found
 
 

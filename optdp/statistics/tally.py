@@ -11,9 +11,10 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
+from optdp.exact import require
 from optdp.mechanisms.base import Mechanism
 from optdp.mechanisms.frequency import FrequencyOracle
-from optdp.problem.domains import Alphabet, Circle
+from optdp.problem.domains import Alphabet, Circle, symbol_array
 from optdp.statistics.channel import Channel
 
 NONE = "outputs are not allowed: there must be at least one"
@@ -52,7 +53,7 @@ class Sample:
     """Outputs as they are: of them is computed what a question needs. A `Tally` answers to the same names."""
 
     def __init__(self, mechanism: Mechanism, outputs: ArrayLike) -> None:
-        self.mechanism, self.outputs = mechanism, np.asarray(outputs)
+        self.mechanism, self.outputs = mechanism, _array(mechanism, outputs)
 
     def counts(self, channel: Channel) -> np.ndarray:
         """How many outputs lie in each cell."""
@@ -73,6 +74,12 @@ class Sample:
         if not n:
             raise ValueError(NONE)
         return sums, sums if oracle.binary else oracle.second(self.outputs, categories) * n, n
+
+
+def _array(mechanism: Mechanism, outputs: ArrayLike) -> np.ndarray:
+    """Outputs, none of them masked, as an array; symbols as they are. **Raises** TypeError, ValueError."""
+    array = require.array(outputs, "outputs")
+    return symbol_array(outputs, ()) if isinstance(getattr(mechanism, "domain", None), Alphabet) else array
 
 
 def _real(outputs: np.ndarray) -> np.ndarray:
@@ -140,7 +147,7 @@ class Tally:
 
     def add(self, outputs: ArrayLike) -> Self:
         """Count more outputs. **Returns** itself. **Raises** TypeError or ValueError for what the mechanism does not send."""
-        array = np.asarray(outputs)
+        array = _array(self.mechanism, outputs)
         if not array.size:
             return self
         sample = Sample(self.mechanism, array)
@@ -156,7 +163,7 @@ class Tally:
     @classmethod
     def each(cls, mechanism: Mechanism, outputs: ArrayLike, *, mean_only: bool = False) -> list[Self]:
         """A tally of each row of the outputs (messages of frequency oracles have more axes): for simulations of many surveys."""
-        rows = np.asarray(outputs)
+        rows = _array(mechanism, outputs)
         found = [cls(mechanism, mean_only=mean_only) for _ in rows]
         if not found or found[0]._oracle is not None or isinstance(mechanism.domain, Circle):
             return [tally.add(row) for tally, row in zip(found, rows, strict=True)]

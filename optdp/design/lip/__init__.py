@@ -224,14 +224,19 @@ def _aggregate(task: str, prior: Prior, entries: int, values: Any, weight: float
 
 def _values_of_kept(prior: Prior, entries: int, values: Any) -> list[float]:
     if hasattr(values, "items"):
-        table = {(k.item() if isinstance(k, np.generic) else k): v for k, v in values.items()}
+        table: dict[Any, Any] = {}
+        for name, value in values.items():
+            name = name.item() if isinstance(name, np.generic) else name
+            if name in table:  # in a pandas Series
+                raise ValueError(f"values is not allowed: it has two entries for category {name!r}")
+            table[name] = value
         missing = [name for name in prior.categories if name not in table]
         if missing:
             raise ValueError(f"values has no entry for category {missing[0]!r}: it must have one for each")
-        return [require.real(f"values[{name!r}]", table[name]) for name in prior.categories]
+        return [_value(f"values[{name!r}]", table[name]) for name in prior.categories]
     if isinstance(values, str | bytes) or not hasattr(values, "__len__"):
         raise TypeError(f"values = {values!r} is not allowed: it must be a sequence of numbers, one for each category")
-    numbers = [require.real(f"values[{i}]", v) for i, v in enumerate(values)]
+    numbers = [_value(f"values[{i}]", v) for i, v in enumerate(values)]
     if len(numbers) == len(prior) and entries in (0, len(prior)):  # a `Prior` has no entries of probability 0
         return numbers
     every = len(prior) + len(prior.left_out)
@@ -239,6 +244,14 @@ def _values_of_kept(prior: Prior, entries: int, values: Any) -> list[float]:
         allowed = f"it must have one for each of the {every} of prior"
         raise ValueError(f"values has {len(values)} entries, which is not allowed: {allowed}")
     return [numbers[i] for i in prior.given]
+
+
+def _value(name: str, value: Any) -> float:
+    """A value as a float. **Raises** ValueError for an integer that is none: rounded, it may be that of another category."""
+    found = require.real(name, value)
+    if isinstance(value, int | np.integer) and int(found) != int(value):
+        raise ValueError(f"{name} = {value} is not allowed: it must be a float, as all integers up to 2^53 are")
+    return found
 
 
 #: A mechanism as posteriors and weights with the dual point, in the units of the loss; its certificate; how it was found.
