@@ -148,7 +148,8 @@ class Solution:
 
     def _verify(self) -> Verification:
         problem, statement = self.problem, self.problem.statement()
-        checks = list(self.mechanism.feasible(problem))
+        checks, high = list(self.mechanism.feasible(problem)), math.inf
+        kept = all(check.passed for check in checks)  # others may attain less than the optimum
         try:
             low, high = self.mechanism.enclose(problem.objective)
             told = f"the mechanism's {problem.phrase.rstrip(',')} lies in [{low:.17g}, {high:.17g}]"
@@ -158,9 +159,11 @@ class Solution:
         try:
             proven = self.certificate.bound(problem)
             given = f", provided that {proven.assumptions}" if proven.assumptions else ""
-            holds = self.lower_bound <= proven.value
+            holds = self.lower_bound <= proven.value and not (proven.value > high and kept)
             told = f"{statement} is at least {proven.value:.17g} ({proven.method}{given})"
-            if not holds:
+            if proven.value > high and kept:  # no bound is above what a mechanism attains: one of both is wrong
+                told += f"; the mechanism's {high:.17g} contradicts it"
+            elif not holds:
                 told += f"; lower_bound = {self.lower_bound:.17g} is more than is proven"
             checks.append(Check("lower bound", holds, told))
         except (

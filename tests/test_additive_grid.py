@@ -179,6 +179,14 @@ def test_on_the_integers_the_staircase_is_the_lattices_optimum(sensitivity, eps,
     assert bound == pytest.approx(solution.value, rel=1e-9) and bound <= solution.value
 
 
+@pytest.mark.parametrize("discrete", [False, True])
+@pytest.mark.parametrize("loss", [optdp.Power(0.5), optdp.Power(1.5), optdp.Huber(1.0)], ids=str)
+def test_the_best_spike_is_refused_for_other_losses(loss, discrete):
+    """The exponent was cut to an integer: a KeyError below 1."""
+    with pytest.raises(ValueError, match="abs and squared"):
+        SpikeCertificate.best(problem(12.0, 1e-6, loss, discrete=discrete))
+
+
 @pytest.mark.parametrize("loss", [optdp.Power(1.5), optdp.Huber(0.5), optdp.Threshold(0.5)])
 @pytest.mark.parametrize(
     ("certificate", "eps", "delta"), [(SpikeCertificate(1e-6), 20.0, 0.1), (TailsCertificate(), 0.0, 0.1)]

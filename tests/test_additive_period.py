@@ -1,5 +1,6 @@
 """Any loss at delta = 0 or little more: the staircase and the dual of one period, beside lattices, sums and dense tests."""
 
+import contextlib
 import math
 from dataclasses import replace
 from fractions import Fraction
@@ -364,6 +365,23 @@ def test_integers_that_noise_need_not_reach():
     """An error above 7 had a chance of 1e-18 where none is needed."""
     found = optdp.solve_additive(6.0, 0.1, optdp.Threshold(7), sensitivity=7.0, discrete=True)
     assert found.value == found.lower_bound == 0 and found.verify()
+
+
+@pytest.mark.parametrize(
+    "loss", [optdp.Pieces((0, 2, 3), ((0,), (1,), (1000,))), optdp.Pieces((0, 3), ((0,), (1,)))], ids=str
+)
+def test_a_loss_that_jumps_above_the_cap_at_an_integer(loss):
+    """It was taken for min(loss, cap) there: a proof of 6.8e-4 where 7.7e-5 is attained, and of 1.3e-5 where 0 is."""
+    with ctx.workprec(320):
+        assert _Nearest(loss).crossing(arb(0.5)) == arb(loss.breaks[1].numerator) - 0.5
+        assert _Nearest(optdp.Threshold(2)).crossing(arb(0.5)) == 2.5  # which counts only beyond its limit
+        assert _Nearest(optdp.Pieces((0, 1), ((1,), (2,)))).crossing(arb(0.5)) == 0
+    found = optdp.solve_additive(5.0, 0.001, loss, sensitivity=1, discrete=True)
+    asked = found.problem
+    for cap in (0.01, 0.5, 1.0, 10.0):
+        with contextlib.suppress(Refusal):
+            assert PeriodCertificate(Period(asked, cap).proven(), cap).bound(asked).value <= found.value * (1 + 1e-9)
+    assert found.certificate.bound(asked).value <= found.value * (1 + 1e-12)
 
 
 def test_sums_over_periods_count_their_work_for_each_pair():

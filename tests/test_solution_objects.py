@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import optdp
+from optdp.certificates.base import Bound
 from optdp.solvers.lp import LinearProgram, read
 from tests.solutions import MAKE, solution
 
@@ -101,6 +102,14 @@ def test_guarantees_agree_with_the_check(name):
     assert all(check.passed for check in own.mechanism.check_privacy(own.problem.privacy))
     if own.mechanism.satisfies(guarantee) is not None:
         assert own.mechanism.satisfies(guarantee) is True
+
+
+def test_a_proof_above_what_the_mechanism_attains_does_not_verify(monkeypatch):
+    """It was cut to the value without a word, and the gap was 0: a proof or an enclosure is wrong."""
+    found = solution("additive")
+    monkeypatch.setattr(type(found.certificate), "bound", lambda *_: Bound(2 * found.value, "a false proof"))
+    verified = found.verify()
+    assert not verified and "contradicts it" in str(verified)
 
 
 def test_shown_in_a_notebook():

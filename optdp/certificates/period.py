@@ -108,11 +108,14 @@ class _Nearest:
         known = self.loss.crossing(level)
         if not known.is_finite():
             return known
-        low, high = (
-            enclosures.ball(math.floor(end) + Fraction(1, 2))
-            for end in (enclosures.lower(known), enclosures.upper(known))
-        )
+        low, high = (self._edge(math.floor(end), level) for end in (enclosures.lower(known), enclosures.upper(known)))
         return low.union(high)
+
+    def _edge(self, n: int, level: arb) -> arb:
+        """Where n is no longer the nearest integer; of n - 1, where the loss jumps at n and is above `level` there already."""
+        if self.loss.right_continuous and self.loss.exact(Fraction(n)) > enclosures.upper(level):
+            n -= 1
+        return enclosures.ball(max(n + Fraction(1, 2), Fraction(0)))
 
     def _integral(self, distance: Fraction) -> arb:
         last = math.ceil(distance - Fraction(1, 2))

@@ -43,10 +43,13 @@ from fractions import Fraction
 from typing import Annotated, Any
 
 from optdp.certificates.additive import by_pairs, not_additive
-from optdp.certificates.base import Bound, Certificate
+from optdp.certificates.base import Bound, Certificate, Refusal
 from optdp.exact import Within, enclosures, show
 from optdp.exact.numbers import border
 from optdp.problem import Integers, Problem
+
+#: Why it proves nothing for a loss.
+OTHER = "it is for the losses abs and squared"
 
 
 @dataclass(frozen=True)
@@ -64,7 +67,7 @@ class SpikeCertificate(Certificate):
         if reason := not_additive(problem):
             self._refuse(reason)
         if problem.objective.loss.exponent not in (1.0, 2.0):
-            self._refuse("it is for the losses abs and squared")
+            self._refuse(OTHER)
         if self.width and not self.holds(problem):
             self._refuse(f"the width {show(self.width)} is too large for this problem")
         q = int(problem.objective.loss.exponent)
@@ -92,7 +95,12 @@ class SpikeCertificate(Certificate):
 
     @classmethod
     def best(cls, problem: Problem) -> SpikeCertificate:
-        """The certificate with the largest width that can be proven, by bisection."""
+        """The certificate with the largest width that can be proven, by bisection.
+
+        **Raises** Refusal for other losses than abs and squared.
+        """
+        if problem.objective.loss.exponent not in (1.0, 2.0):
+            raise Refusal(OTHER)
         return cls(border(lambda width: cls(width).holds(problem), 0.0, 0.25)[0])
 
 
