@@ -9,7 +9,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import optdp
@@ -152,6 +152,8 @@ def test_both_ends_hold_for_the_numbers_sent(made, ends, name, eighths, data):
     st.lists(st.tuples(st.integers(1, 3), st.floats(0, 1)), min_size=1, max_size=4), st.integers(1, 4),
     st.sampled_from([0.5, 0.5, 0.2, 1.0]), st.sampled_from(["abs", "squared", "threshold"]), st.integers(1, 7),
 )  # fmt: skip
+@example([(1, 2.2250738585e-313)], 2, 0.5, "squared", 1)
+@example([(1, 2.2250738585e-313)], 2, 0.5, "abs", 1)
 def test_windows_of_few_cells_that_are_far_apart(pieces, size, share, name, eighths):
     """Q rises from 0 to 1 within a few cells, which are sent as their middles, and at whole ones of which windows begin."""
     ends = [0.0, *sorted(place for _, place in pieces), 1.0]

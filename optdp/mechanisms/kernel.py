@@ -736,7 +736,12 @@ class KernelMechanism(CellWindow):
                 low = high - ball(steep * (4 * blur + unseen)) - start - most * ball(steep * span)
             else:
                 low = self._value(objective, below.widened(-blur), blur, least=True) - start - change
-            return max(enclosures.round_down(low), 0.0), enclosures.round_up((high + start + cells).min(ball(top)))
+            # On stretches as short as the smallest floats no digits may be left: then nothing is known but that losses are
+            # between 0 and `top`.
+            high = high + start + cells
+            least = max(enclosures.round_down(low), 0.0) if low.is_finite() else 0.0
+            most_of_all = enclosures.round_up(ball(top))
+            return least, min(enclosures.round_up(high), most_of_all) if high.is_finite() else most_of_all
 
     @property
     def _window_reach(self) -> Fraction:
