@@ -175,7 +175,11 @@ def test_what_a_drawing_of_vectors_is_about_is_told_below_it():
     for thing in (lifted, ScaledMechanism.private(optdp.Box([-1.0] * 3, [1.0] * 3), lifted)):
         below = thing.plot().get_xlabel().replace("\n", " ")
         assert "unit vectors of R^4" in below and "without their last coordinate" in below
-    assert "for inputs of norm 1" in CapMechanism.private(2.0, optdp.Ball(4)).plot().get_xlabel()
+    cap = CapMechanism.private(2.0, optdp.Ball(4))
+    assert "for inputs of norm 1" in cap.plot().get_xlabel()
+    around = ScaledMechanism.private(optdp.Box([-1.0] * 4, [1.0] * 4), cap)  # of the cube: those of norm 2
+    below = around.plot().get_xlabel().replace("\n", " ")
+    assert f"of x/{around.scale:.4g}, before outputs are scaled; for inputs of norm 1" in below
     assert "norm 1" not in CapMechanism.private(2.0, optdp.Sphere(4)).plot().get_xlabel()
 
 

@@ -174,9 +174,7 @@ def _(mechanism: ScaledMechanism, inputs: Any = None) -> Picture:
     if isinstance(mechanism.whole, RadialMechanism):
         return _norms(mechanism.whole, inputs, mechanism.scale)
     shown = outline(mechanism.whole)
-    return replace(
-        shown, note=shown.note.replace("x with", f"x/{mechanism.scale:.4g} with").replace("sent", "scaled and sent")
-    )
+    return replace(shown, note=f"of x/{mechanism.scale:.4g}, before outputs are scaled; {shown.note}")
 
 
 @outline.register
