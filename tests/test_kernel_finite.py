@@ -402,3 +402,19 @@ def test_matrices_and_symbols_that_are_masked_are_refused():
         optdp.Distances(np.ma.masked_array(1 - np.eye(2), mask))
     with pytest.raises(ValueError, match=r"symbols .* masked"):
         optdp.Alphabet(np.ma.masked_array([1, 2, 3], [False, True, False]))
+
+
+def test_names_of_rows_are_not_guessed_at_and_dates_are_no_integers():
+    """Read by position, rows named c, b, a were the losses of a, b, c; pandas' own numbering is no name."""
+    pandas = pytest.importorskip("pandas")
+    rows, abc = [[0, 1, 2], [1, 0, 1], [9, 1, 0]], optdp.Alphabet(["a", "b", "c"])
+    with pytest.raises(ValueError, match="names"):
+        optdp.WorstCase(pandas.DataFrame(rows, index=list("cba"), columns=list("abc"))).on(abc)
+    with pytest.raises(ValueError, match="names"):
+        optdp.Distances(pandas.DataFrame(1 - np.eye(3), index=[2, 1, 0]))
+    assert optdp.WorstCase(pandas.DataFrame(rows)).on(abc) == optdp.WorstCase(rows).on(abc)
+    for unit in ("ns", "D"):
+        days = np.array(["2020-01-01", "2020-01-02"], dtype=f"datetime64[{unit}]")
+        for symbols in (days, pandas.Series(days), days - days[0]):
+            with pytest.raises(ValueError, match="strings or numbers"):
+                optdp.Alphabet(symbols)

@@ -208,6 +208,11 @@ def test_solve_from_the_command_line(capsys, tmp_path):
     assert main(["solve", "lip", "--prior-file", str(tmp_path / "c.csv"), "--counts", "--eps", "1"]) == 0
     expected = optdp.solve_lip([0.5, 0.3, 0.2], 1.0, values=[1, 2, 10]).value
     assert f"{expected:.10g}"[:10] in capsys.readouterr().out
+    (tmp_path / "l.csv").write_text(f"{2**53},50\n{2**53 + 1},50\n")  # as floats the labels would be equal
+    assert (
+        main(["solve", "lip", "--prior-file", str(tmp_path / "l.csv"), "--counts", "--eps", "1", "--task", "sum"]) == 2
+    )
+    assert f"{2**53 + 1} is not allowed" in capsys.readouterr().err
 
 
 def test_a_mechanism_with_more_outputs_than_categories_is_printed(capsys):
@@ -227,6 +232,7 @@ def test_a_mechanism_with_more_outputs_than_categories_is_printed(capsys):
         (["--prior", "0.5,nan"], "prior[1] = nan"),
         (["--prior", "0.5,0.3,0.2", "--values", "1,2"], "values has 2 entries"),
         (["--prior-file", "missing.csv"], "missing.csv"),
+        (["--prior", "0.5,0.5", "--values", f"{2**53},{2**53 + 1}"], f"values[1] = {2**53 + 1} is not allowed"),
     ],
 )
 def test_errors_from_the_command_line(capsys, arguments, message):

@@ -57,9 +57,15 @@ def register(commands: Commands) -> None:
     option(parser, "--seed", 0, "seed of the perturbation")
 
 
+def _number(text: str) -> float:
+    """A number; an integer as what is written, so that one which is no float is refused and not rounded."""
+    number = options.parse_float(text)
+    return int(text) if text.lstrip("+-").isdecimal() and abs(number) >= 2.0**53 else number
+
+
 def _numbers(text: str) -> list[float]:
     try:
-        return [options.parse_float(part) for part in text.split(",")]
+        return [_number(part) for part in text.split(",")]
     except ValueError:
         raise argparse.ArgumentTypeError(f"{text!r} is not a list of numbers: use 0.1,0.9") from None
 
@@ -111,7 +117,7 @@ def _problem(args: argparse.Namespace) -> dict[str, object]:
     task = args.task or ("survey" if len(prior) == 2 and args.values is None else "sum")
     if task == "sum" and args.values is None and isinstance(prior, dict):
         try:
-            return {"prior": prior, "task": task, "values": [options.parse_float(name) for name in prior]}
+            return {"prior": prior, "task": task, "values": [_number(name) for name in prior]}
         except ValueError:
             raise ValueError("--values is missing: a sum needs the number that each category stands for") from None
     return {"prior": prior, "task": task, "values": args.values}

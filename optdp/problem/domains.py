@@ -99,13 +99,21 @@ def listed(values: Any) -> list[Any] | None:
         return [value.item() if isinstance(value, np.generic) else value for value in values]
     if not hasattr(values, "__array__") or np.ndim(values) != 1:
         return None
-    found: list[Any] = np.asarray(values).tolist()
-    return found
+    array = np.asarray(values)
+    return list(array) if array.dtype.kind in "mM" else array.tolist()  # dates to the nanosecond would become integers
 
 
 def matrix_of(rows: Any) -> np.ndarray | None:
-    """A matrix of real numbers; None for anything else, such as rows of several lengths. **Raises** ValueError for masked."""
+    """A matrix of real numbers; None for anything else, such as rows of several lengths. **Raises** ValueError for masked
+    entries, and for a pandas DataFrame whose rows or columns have names: they could be in another order than the inputs.
+    """
     require.unmasked(rows, "matrix")
+    named: list[Any] = [getattr(rows, axis) for axis in ("index", "columns") if hasattr(rows, "to_numpy")]
+    if any(k.tolist() != list(range(len(k))) for k in named):
+        allowed = (
+            "rows and columns are read in their order, not by their names: give the numbers alone, as with to_numpy()"
+        )
+        raise ValueError(f"a table with names is not allowed: {allowed}")
     try:
         matrix = np.asarray(rows)
     except ValueError:

@@ -1017,7 +1017,7 @@ def as_loss(loss: LossLike, reach: Fraction | float | None = None) -> Any:
     if callable(loss) and not isinstance(loss, type):
         return CustomLoss(loss, None if reach is None else float(reach), name=getattr(loss, "__name__", "custom"))
     if isinstance(loss, list | tuple) or hasattr(loss, "__array__"):
-        return MatrixLoss(np.asarray(require.unmasked(loss, "loss")) if hasattr(loss, "__array__") else loss)  # type: ignore[arg-type]
+        return MatrixLoss(require.unmasked(loss, "loss"))  # type: ignore[arg-type]
     raise TypeError(
         f"loss = {loss!r} is not allowed: loss must be 'abs', 'squared', a Loss such as optdp.Power(q), or a nondecreasing "
         "function of the distance"
