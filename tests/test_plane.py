@@ -211,6 +211,24 @@ def test_no_output_has_a_price_below_the_proven_one(rows, loss, eps, side):
     assert certificate.bound(problem).value <= best
 
 
+@given(st.integers(0, 10**6), st.sampled_from([1, 2]))
+def test_prices_on_a_cell_of_any_size(seed, power):
+    """g on the whole of a large cell is not below what is said of it: where a kink crosses the cell, and beside it."""
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(1, 4))
+    inputs, centre, half = rng.random((n, 2)), rng.random(2), rng.uniform(0.01, 0.5, 2)
+    far = np.hypot(*(centre - inputs).T) ** power
+    prices = Prices(
+        inputs, rng.random(n), np.abs(far + rng.normal(0, 0.3, n)), float(rng.uniform(0, 30)), power, np.ones(2)
+    )
+    ((at, proven),) = prices._cells(centre[None], half)
+    ways = np.linspace(-1, 1, 41)
+    y = centre + np.stack(np.meshgrid(ways, ways), axis=-1).reshape(-1, 2) * half
+    r = np.hypot(*(y[:, None] - inputs).transpose(2, 0, 1)) ** power - prices.thresholds
+    g = (r + prices.more * np.minimum(r, 0)) @ prices.weights
+    assert at == pytest.approx(g[len(g) // 2], abs=1e-12) and g.min() >= proven - 1e-9
+
+
 @given(st.integers(0, 10**6))
 def test_roundings_of_prices_are_allowed_for(seed):
     """On a sliver distances from its ends are linear and cells lose nothing: what is left are roundings, of large thresholds."""
