@@ -162,3 +162,8 @@ def test_a_loss_that_is_none_of_the_arc_is_asked_for_on_the_whole_circle(found):
     assert expected == pytest.approx(np.array(alone), rel=1e-12)
     assert mechanism.worst_case_loss(loss) >= max(alone) * (1 - 1e-12)
     assert mechanism.average_loss(loss) == pytest.approx(np.mean(alone[:-1] + alone[1:]), rel=0.02)
+
+
+def test_the_guarantee_that_is_shown_is_rounded_up():
+    """4/21 was shown as 0.190476, which is less."""
+    assert "eps = 0.190477 per unit" in repr(MetricCircleMechanism(optdp.Circle(3.0), (8, 7, 7)))

@@ -79,7 +79,7 @@ class GridMixture(Mechanism):
 
     def __repr__(self) -> str:
         slope = self._slope
-        told = "no metric privacy" if slope is None else f"eps = {float(slope):.6g} per unit"
+        told = "no metric privacy" if slope is None else f"eps = {enclosures.rounded_up(slope, 6)} per unit"
         return f"{type(self).__name__} on {self.domain}: {self.cells} cells, {len(self.atoms())} outputs; {told}"
 
 
