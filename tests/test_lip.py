@@ -882,3 +882,9 @@ def test_no_bound_is_below_what_one_sided_lip_proves():
     solution = optdp.solve_lip(p, 30.0, values=values, notion="ldp")
     assert solution.lower_bound >= optdp.solve_lip(p, 30.0, values=values, notion="lip-lower").lower_bound > 0
     assert solution.verify()
+
+
+def test_guarantees_that_are_shown_are_rounded_up():
+    """1.0000004 was shown as 1."""
+    made = optdp.solve_lip([0.5, 0.3, 0.2], 1.0000004).mechanism
+    assert "LIP eps = 1.00001, LDP eps = 2.00001" in repr(made)

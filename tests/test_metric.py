@@ -330,3 +330,10 @@ def test_what_the_rows_keep_is_not_denied(distance):
     for mechanism in (MetricMechanism(symbols, outputs, table, metric), FiniteMechanism(symbols, outputs, table)):
         assert mechanism.satisfies(optdp.MetricLDP(optdp.log(3), metric)) is True
         assert mechanism.satisfies(optdp.MetricLDP(1.098, metric)) is not True
+
+
+def test_the_guarantee_that_is_shown_is_rounded_up():
+    """log 3 = 1.0986122 was shown as 1.09861, which is less."""
+    table = Table(np.array([[3 * 2**60, 2**60], [2**60, 3 * 2**60]]))
+    made = MetricMechanism(optdp.Alphabet(2), (0, 1), table, optdp.Distances([[0, 1], [1, 0]]))
+    assert "eps = 1.09862 per unit" in repr(made)

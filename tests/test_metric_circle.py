@@ -132,5 +132,38 @@ def test_values_hold_for_every_float_of_a_circle_of_few(period, weights, power):
             chance = (1 - share) * ring[(k - low) % n] + share * ring[(k - low - 1) % n]
             value += chance / sum(ring) * min(arc, width - arc) ** power
         values.append(value)
-    low, high = mechanism.enclose(optdp.WorstCase(("abs", "squared")[power - 1]))
+    name = ("abs", "squared")[power - 1]
+    low, high = mechanism.enclose(optdp.WorstCase(name))
     assert low <= max(values) <= high
+    inputs = 2.0**53 + np.arange(0.0, period + 1, 2)
+    assert mechanism.expected_loss(inputs, name) == pytest.approx(np.array(values, dtype=float), rel=1e-12)
+    assert mechanism.worst_case_loss(name) == pytest.approx(float(max(values)), rel=1e-12)
+    sent = mechanism.probability(mechanism.atoms(), inputs[:, None])
+    assert sent.sum(axis=1) == pytest.approx(1.0)
+    apart = circle.distance(inputs[:, None], mechanism.atoms()) ** power
+    assert (sent * apart).sum(axis=1) == pytest.approx(np.array(values, dtype=float), rel=1e-12)
+
+
+def test_the_end_of_a_circle_that_is_rounded_up_is_the_input_that_it_is():
+    """2^53 + 3 is written as 2^53 + 4, which is 1 after the start."""
+    mechanism = MetricCircleMechanism(optdp.Circle(3.0, 2.0**53), (6, 3, 2, 1))
+    # The outputs 0, 1/2, ..., 5/2 are written as 0, 0, 0, 2, 2, 2 after the start; the input is the point 1.
+    assert mechanism.probability(2.0**53, 2.0**53 + 4) == pytest.approx((2 + 3 + 6) / 17)
+    drawn = mechanism.randomize(np.full(20_000, 2.0**53 + 4), 1)
+    assert np.mean(drawn == 2.0**53) == pytest.approx(11 / 17, abs=0.02)
+
+
+def test_a_loss_that_is_none_of_the_arc_is_asked_for_on_the_whole_circle(found):
+    """Outputs below an input cost more than those above it: the worst input is far from the start."""
+    mechanism, loss, inputs = found.mechanism, optdp.Pinball(0.2), np.linspace(-1.0, 2.0, 61)
+    expected = mechanism.expected_loss(inputs, loss)
+    atoms = mechanism.atoms()
+    alone = [mechanism.probability(atoms, x) @ loss.of(x, atoms) for x in inputs.tolist()]
+    assert expected == pytest.approx(np.array(alone), rel=1e-12)
+    assert mechanism.worst_case_loss(loss) >= max(alone) * (1 - 1e-12)
+    assert mechanism.average_loss(loss) == pytest.approx(np.mean(alone[:-1] + alone[1:]), rel=0.02)
+
+
+def test_the_guarantee_that_is_shown_is_rounded_up():
+    """4/21 was shown as 0.190476, which is less."""
+    assert "eps = 0.190477 per unit" in repr(MetricCircleMechanism(optdp.Circle(3.0), (8, 7, 7)))

@@ -208,3 +208,22 @@ def test_the_lower_end_is_attained_at_a_float(power):
     low, high = mechanism.enclose(optdp.WorstCase("abs" if power == 1 else "squared"))
     assert Fraction(low) <= max(losses) <= Fraction(high)
     assert low >= 0.5 * float(max(losses))
+
+
+def test_an_interval_of_few_floats_has_as_many_outputs():
+    """Places of the grid that are written as one float were refused, as outputs that the user had given twice."""
+    found = optdp.solve_kernel(0.125, "squared", domain=(2.0**53, 2.0**53 + 4), metric="abs", rtol=0.5)
+    assert found.mechanism.outputs == (2.0**53, 2.0**53 + 2, 2.0**53 + 4) and found.verify()
+    assert found.value >= max(found.mechanism.expected_loss([2.0**53, 2.0**53 + 2, 2.0**53 + 4], "squared"))
+
+
+@pytest.mark.parametrize("width", [1e-139, 1e40])
+def test_brackets_are_the_same_in_every_unit(width):
+    """Multipliers of losses above 2^100 were cut off, and the bound was next to nothing."""
+    found = optdp.solve_kernel(0.5 / width, domain=(0, width), metric="abs", rtol=0.1)
+    assert found.gap <= 0.1 and found.verify()
+
+
+def test_widths_that_are_no_lengths_of_edges_are_named():
+    with pytest.raises(ValueError, match=r"the width of \[0, 1e-200\] must be between 1e-140"):
+        optdp.solve_kernel(1e200, domain=(0, 1e-200), metric="abs")

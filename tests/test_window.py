@@ -325,3 +325,8 @@ def test_the_dual_on_a_mesh_is_certified_exactly_and_converges_to_the_value(eps)
     assert errors[-1] < 1e-3
     assert errors[1] < errors[0] / 2.5
     assert errors[2] < errors[1] / 2.5
+
+
+def test_the_epsilon_that_is_shown_is_rounded_up():
+    """1.0000004 was shown as 1."""
+    assert repr(VaryingWindow(1.0000004)).endswith("eps = 1.00001")

@@ -100,6 +100,9 @@ def certify(
     losses = problem.loss.array
     n, m = losses.shape
     worst = isinstance(problem.objective, WorstCase)
+    if worst:  # their unit is free: that in which none is too large
+        unit = max(1.0, float(flows.max(initial=0.0)) / LARGEST)
+        weights, flows = weights / unit, flows / unit
     weights = np.clip(weights, 0.0, LARGEST)
     known = np.full((n, n), np.nan)
     i, j, _, above = privacy.factors

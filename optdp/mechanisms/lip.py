@@ -412,4 +412,5 @@ class LIPMechanism(Mechanism):
     def __repr__(self) -> str:
         left = f" ({len(self.prior.left_out)} more of prior 0 left out)" if self.prior.left_out else ""
         sizes = f"{len(self.prior)} categories{left} to {len(self.kernel)} outputs"
-        return f"LIPMechanism: {sizes}; LIP eps = {self.epsilon():.6g}, LDP eps = {self.epsilon('ldp'):.6g}"
+        own, local = (enclosures.rounded_up(self.epsilon(notion), 6) for notion in ("lip", "ldp"))
+        return f"LIPMechanism: {sizes}; LIP eps = {own}, LDP eps = {local}"

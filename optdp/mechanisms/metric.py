@@ -10,6 +10,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from optdp.exact import enclosures
 from optdp.exact.rounding import TOTAL, Table
 from optdp.mechanisms.finite import FiniteMechanism
 from optdp.problem import Alphabet, Metric, MetricLDP
@@ -91,5 +92,5 @@ class MetricMechanism(FiniteMechanism):
 
     def __repr__(self) -> str:
         own = self.guarantee()
-        told = "no metric privacy" if own is None else f"eps = {float(own.eps):.6g} per unit of distance"
+        told = "no metric privacy" if own is None else f"eps = {enclosures.rounded_up(own.eps, 6)} per unit of distance"
         return f"MetricMechanism on {self.domain}: {len(self.outputs)} outputs; {told}"

@@ -79,7 +79,7 @@ class GridMixture(Mechanism):
 
     def __repr__(self) -> str:
         slope = self._slope
-        told = "no metric privacy" if slope is None else f"eps = {float(slope):.6g} per unit"
+        told = "no metric privacy" if slope is None else f"eps = {enclosures.rounded_up(slope, 6)} per unit"
         return f"{type(self).__name__} on {self.domain}: {self.cells} cells, {len(self.atoms())} outputs; {told}"
 
 
@@ -242,12 +242,23 @@ class MetricCircleMechanism(GridMixture):
         turns += self._alias.draw(np.zeros(inputs.size, dtype=np.int64), source)
         return np.asarray(self._outputs[turns % self.steps].reshape(inputs.shape))
 
+    def _place(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The point below and the share of the next one: start + period, as a float, may lie beyond the last point."""
+        at = (x - self.domain.lower) / self.domain.width * self.steps
+        low = at.astype(np.int64)
+        return low, at - low
+
     def probability(self, y: ArrayLike, x: ArrayLike) -> np.ndarray:
         low, share = self._place(self.domain.check(x))
-        column = places(tuple(self._outputs.tolist()), y)
-        chance = np.array([w / self._total for w in self._ring])
-        first, second = (chance[(column - low - k) % self.steps] for k in (0, 1))
-        return np.where(column >= 0, (1 - share) * first + share * second, 0.0)
+        # Where floats are coarse several points of the grid are written as one.
+        outputs, starts = np.unique(self._outputs, return_index=True)
+        column, low, share = np.broadcast_arrays(places(tuple(outputs.tolist()), y), low, share)
+        found = np.empty(column.shape)
+        for point in np.unique(low).tolist():
+            some = low == point
+            first, second = (np.add.reduceat(np.roll(self._chance, point + k), starts)[column[some]] for k in (0, 1))
+            found[some] = (1 - share[some]) * first + share[some] * second
+        return np.where(column >= 0, found, 0.0)
 
     def atoms(self) -> np.ndarray:
         return np.unique(self._outputs)
@@ -256,32 +267,40 @@ class MetricCircleMechanism(GridMixture):
         """The least and the largest output, as they are written."""
         return float(self._outputs.min()), float(self._outputs.max())
 
+    @cached_property
+    def _chance(self) -> np.ndarray:
+        """The probability of each turn."""
+        return np.array([w / self._total for w in self._ring])
+
     def expected_loss(self, x: ArrayLike, loss: LossLike = "abs") -> np.ndarray:
-        """It depends on the place between two points of the grid alone."""
         inputs, law = self.domain.check(x), self._loss(loss)
-        if law.form != "distance":
-            return super().expected_loss(inputs, law)
-        step, chance = self.domain.period / self.steps, np.array([w / self._total for w in self._ring])
-        turn = np.arange(self.steps)
 
-        def one(share: float) -> float:
-            found = 0.0
-            for part, ahead in ((1 - share, turn - share), (share, turn + 1 - share)):
-                arc = np.mod(ahead, self.steps)
-                found += part * float(chance @ law(step * np.minimum(arc, self.steps - arc)))
-            return found
+        def one(place: float, low: int, share: float) -> float:
+            apart = self.domain.distance(place, self._outputs) if law.form == "distance" else None
+            losses = law.of(place, self._outputs) if apart is None else law(apart)
+            return float(((1 - share) * np.roll(self._chance, low) + share * np.roll(self._chance, low + 1)) @ losses)
 
-        shares, back = np.unique(self._place(inputs.reshape(-1))[1], return_inverse=True)
-        return np.array([one(share) for share in shares.tolist()])[back].reshape(inputs.shape)
+        different, back = np.unique(inputs, return_inverse=True)
+        found = map(one, different.tolist(), *(part.tolist() for part in self._place(different)))
+        return np.array(list(found))[back].reshape(inputs.shape)
+
+    def _inputs(self, law: Any, shares: np.ndarray) -> np.ndarray:
+        """Inputs at these shares of the first step, after which expected losses repeat: of the whole circle where they do not,
+        as the loss is none of the arc, or outputs are moved to floats that are not dense in a step.
+        """
+        step, end = self.domain.period / self.steps, max(abs(self.domain.lower), abs(self.domain.upper))
+        repeats = law.form == "distance" and np.spacing(end) <= 2.0**-24 * step
+        inputs = self.domain.start + shares * (step if repeats else self.domain.period)
+        return np.clip(inputs, self.domain.lower, self.domain.upper)
 
     def worst_input(self, loss: LossLike = "abs") -> Any:
-        """The worst of 33 places in the first step."""
-        inputs = self.domain.start + np.linspace(0, self.domain.period / self.steps, 33)
+        """The worst of 257 places in the first step, or in the circle."""
+        inputs = self._inputs(self._loss(loss), np.linspace(0, 1, 257))
         return inputs[int(np.argmax(self.expected_loss(inputs, loss)))]
 
     def average_loss(self, loss: LossLike = "abs") -> float:
-        """The mean over 32 places in the first step."""
-        inputs = self.domain.start + (np.arange(32) + 0.5) / 32 * self.domain.period / self.steps
+        """The mean over 256 places in the first step, or in the circle."""
+        inputs = self._inputs(self._loss(loss), (np.arange(256) + 0.5) / 256)
         return float(self.expected_loss(inputs, loss).mean())
 
     @cached_property

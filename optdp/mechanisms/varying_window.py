@@ -133,4 +133,4 @@ class VaryingWindow(Scaled):
 
     def __repr__(self) -> str:
         variance = float(self.variance(self.domain.lower))
-        return f"VaryingWindow on {self.domain}: unbiased, variance {variance:.6g} at every input; eps = {self.eps:g}"
+        return f"VaryingWindow on {self.domain}: unbiased, variance {variance:.6g} at every input; eps = {self._told()}"

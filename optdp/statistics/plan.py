@@ -914,7 +914,7 @@ def plan(
         column, people = schema[name], max(round(n * reported), 1)
         key = (column, goals[name], share, people)
         if key not in made:
-            tell(f"{name}: eps = {float(share):.4g}")
+            tell(f"{name}: eps = {rounded_up(share)}")
             try:
                 made[key] = _mechanism(column, goals[name], share, people)
             except TooLittle as why:

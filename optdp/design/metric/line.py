@@ -38,8 +38,8 @@ from optdp.solvers.lp import Highs, LinearProgram
 
 #: Cells of the first grid and of the last.
 FIRST, LAST = 16, 128
-#: eps times the width is at most this.
-MOST = 30.0
+#: eps times the width is at most this, and the width is between these: distances on the grid are lengths of a graph's edges.
+MOST, SHORTEST, LONGEST = 30.0, 1e-140, 1e140
 #: Cells have rows of their own where eps times the width is at least this, and there are at most so many; steps of the fine
 #: grid, and places in a cell where the program looks at the loss.
 LONG, PEAKED, FINE, LOOKS = 1.0, 64, 2048, 4
@@ -54,6 +54,8 @@ def accepts(problem: Problem) -> str | None:
         return "the family must be all mechanisms, without constraints"
     if not isinstance(asked, WorstCase) or asked.loss.exponent not in (1, 2):
         return f"loss = {problem.loss.name!r} is not allowed: it must be the worst case of 'abs' or 'squared'"
+    if not SHORTEST <= domain.width <= LONGEST:
+        return f"the width of {domain} must be between {SHORTEST:g} and {LONGEST:g}: use other units"
     reach = float(privacy.eps) * domain.width
     return (
         None
@@ -128,8 +130,11 @@ def _keep(problem: Problem, kept: dict[str, Any], table: Table | None, objective
         return
     domain: Any = problem.domain
     start, last = Fraction(domain.lower), table.weights.shape[1] - 1
-    places = (float(start + k * domain.exact_width / last) for k in range(last + 1))
-    mechanism = MetricLineMechanism(domain, tuple(min(max(y, domain.lower), domain.upper) for y in places), table)
+    places = np.array([float(start + k * domain.exact_width / last) for k in range(last + 1)])
+    # Where floats are coarse several places are written as one, which has what all of them have.
+    outputs, first = np.unique(np.clip(places, domain.lower, domain.upper), return_index=True)
+    merged = Table(np.add.reduceat(table.weights, first, axis=1))
+    mechanism = MetricLineMechanism(domain, tuple(outputs.tolist()), merged)
     value = mechanism.enclose(problem.objective)[1]
     if value < kept["value"] and mechanism.check_privacy(problem.privacy)[0].passed:
         kept.update(value=value, made=mechanism, objective=objective)
