@@ -19,6 +19,7 @@ from scipy.special import ndtri
 import optdp
 from optdp.certificates.additive import AdditiveCertificate
 from optdp.certificates.base import Bound, Certificate, Refusal
+from optdp.certificates.half_lines import HalfLinesCertificate
 from optdp.certificates.quantile import QuantileCertificate
 from optdp.design.additive import curve
 from optdp.mechanisms.additive import AdditiveMechanism
@@ -251,6 +252,15 @@ def test_refusals():
     published = noise.Laplace(1.0)
     with pytest.raises(TypeError, match="no proven value"):
         published.enclose(optdp.Quantile(0.9))
+
+
+def test_an_integer_that_is_no_float_is_rounded_down():
+    """What is above 2^53 + 2 is at least 2^53 + 3, which the nearest float is above."""
+    privacy, limit = optdp.GDP(1, 2.0**52), 2.0**53 + 2
+    least = optdp.Problem(privacy, optdp.Integers(), optdp.WorstCase(optdp.Threshold(limit)), optdp.Additive())
+    proof = HalfLinesCertificate()
+    quantile = replace(least, objective=optdp.Quantile(1 - proof.bound(least).value / 2))
+    assert QuantileCertificate(limit, proof).bound(quantile).value == limit
 
 
 def test_published_noise_is_compared_by_its_own_quantile():

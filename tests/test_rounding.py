@@ -203,6 +203,30 @@ def test_the_loss_of_rounded_noise_is_that_of_its_law():
     assert RoundedNoise(optdp.Integers(), LatticeStaircase.private(20.0, 49.0)).enclose_loss(far)[1] < 1e-9
 
 
+def test_the_law_of_rounded_noise_has_its_narrow_peaks():
+    """Midpoints over parts of a unit missed where a staircase's first step ends: P(Z != 0) was half of what it is, an interval
+    had less than the level that it was asked for, and a loss was below 0.
+    """
+    for eps, level in ((5.0, 0.9185), (20.0, 1 - 3e-5), (30.0, 1 - 2e-7)):
+        noise = RoundedNoise(optdp.Integers(), LatticeStaircase.private(eps, 1.0))
+        proven = noise.enclose_loss(optdp.Threshold(0))
+        assert proven[0] <= 2 * noise.cdf(-1.0) <= proven[1] * (1 + 1e-6)
+        assert 2 * noise.cdf(-1.0) == pytest.approx(1 - noise.noise_probability(0.0), rel=1e-6)
+        assert noise.confidence_interval(level) == (-1.0, 1.0) and noise.enclose(optdp.Quantile(level)) == (1.0, 1.0)
+        assert noise.noise_loss(optdp.Power(0.5)) == pytest.approx(proven[0], rel=0.02)
+    sharp = RoundedNoise(
+        optdp.Integers(), LatticeGaussian(optdp.Line(), 1.0, 8)
+    )  # 0.25 % too few were beyond 0, 2 % beyond 1
+    for limit in range(3):
+        low, high = sharp.enclose_loss(optdp.Threshold(limit))
+        assert low * (1 - 1e-9) <= 2 * sharp.cdf(-limit - 1.0) <= high * (1 + 1e-9)
+    assert sharp.noise_loss(optdp.Power(0.5)) == pytest.approx(sharp.enclose_loss(optdp.Threshold(0))[0], rel=1e-4)
+    cut = RoundedNoise(optdp.Integers(), LatticeStaircase.truncated(2.0, 0.01, 3.0, share=0.123))
+    for limit in range(4):
+        low, high = cut.enclose_loss(optdp.Threshold(limit))
+        assert low * (1 - 1e-9) <= 2 * cut.cdf(-limit - 1.0) <= high * (1 + 1e-9)
+
+
 def test_a_gaussian_is_rounded():
     noise = RoundedNoise(optdp.Integers(), LatticeGaussian(optdp.Line(), 12.0, "3/2"))
     assert noise.guarantee() == optdp.GDP("3/2", 12.0) and noise.satisfies(optdp.GDP(1.5, 12.0))

@@ -261,3 +261,14 @@ def test_a_no_at_larger_distances_is_one_at_the_sensitivity():
         (14.0, 1.0, True),
     ):
         assert noise.satisfies(optdp.ApproxDP(eps, 0.0, distance)) is told
+
+
+@pytest.mark.parametrize("share", [0.0, 1.0])
+def test_the_law_in_floats_has_a_first_step_of_one_point(share):
+    """0 counted twice as much beside the points around it: of P(|Z| > 0.4) = 0.1024 the law knew 0.0560."""
+    for noise in (LatticeStaircase.private(30.0, share=share), LatticeStaircase.truncated(30.0, 0.01, share=share)):
+        for limit in (2.0**-38, 0.4, 0.75):
+            low, high = noise.enclose_loss(optdp.Threshold(limit))
+            assert low * (1 - 1e-6) <= 2 * noise.cdf(-limit) <= high * (1 + 1e-6)
+        low, high = noise.enclose(optdp.Quantile(0.9))
+        assert noise.confidence_interval(0.9)[1] == pytest.approx(high, rel=1e-6)

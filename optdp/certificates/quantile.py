@@ -13,7 +13,7 @@ from fractions import Fraction
 from typing import Annotated
 
 from optdp.certificates.base import Bound, Certificate
-from optdp.exact import Within, show
+from optdp.exact import Within, enclosures, show
 from optdp.problem import Additive, Integers, Problem, Quantile, WorstCase
 from optdp.problem.losses import Threshold
 
@@ -42,5 +42,5 @@ class QuantileCertificate(Certificate):
             told = f"P(|Y - x| > {show(self.limit)}) >= {show(found.value)} is not above 1 - {show(objective.level)}"
             self._refuse(told)
         whole = isinstance(problem.domain, Integers) and isinstance(problem.family, Additive)
-        value = float(math.floor(self.limit) + 1) if whole else self.limit
+        value = enclosures.round_down(Fraction(math.floor(self.limit) + 1)) if whole else self.limit
         return Bound(value, f"errors above {show(self.limit)} are too probable: {found.method}", found.assumptions)

@@ -13,6 +13,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from typing import Annotated, Any
 
 import numpy as np
@@ -22,7 +23,7 @@ from numpy.typing import ArrayLike
 from optdp.exact import Check, Seed, Within, as_rng, enclosures, in_blocks, work
 from optdp.mechanisms.additive import AdditiveMechanism
 from optdp.mechanisms.gaussian import LatticeGaussian
-from optdp.mechanisms.noise import AdditiveNoise, ProvenNoise, added
+from optdp.mechanisms.noise import AdditiveNoise, ProvenNoise, StairNoise, added
 from optdp.mechanisms.staircase import LatticeStaircase
 from optdp.problem import Integers, Line, LossLike, Objective, Privacy, Quantile
 from optdp.problem.losses import Pieces
@@ -31,11 +32,14 @@ from optdp.problem.rounding import ramped, rounded
 
 #: Sensitivities from 1 to this: the grid of the noise on the line is finer than the integers.
 WIDEST = 2.0**36
-#: Midpoints of parts of [0, 1] and how long these are, for averages over how Z is rounded: its density has jumps, and peaks at
-#: integers (at 0, under Gaussian DP) that are much narrower than a unit.
+#: Ends of parts of [0, 1], for averages over how Z is rounded. Added to them is where its density jumps within a unit, so that it
+#: is constant on each part: for so many jumps, those nearest to 0, rounded to a grid on which equal ones are told to be.
 _NEAR = np.concatenate([[0.0], 2.0 ** (np.arange(28) / 4 - 12)])
-_ENDS = np.concatenate([_NEAR, np.arange(1, 32) / 32, 1 - _NEAR[::-1]])
-NODES, WEIGHTS = (_ENDS[1:] + _ENDS[:-1]) / 2, np.diff(_ENDS)
+ENDS = np.concatenate([_NEAR, np.arange(1, 32) / 32, 1 - _NEAR[::-1]])
+JUMPS, SAME = 64, 2.0**44
+#: Nodes and weights on [0, 1] for laws without jumps, of a standard deviation of 1/8 or more.
+_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(48)
+GAUSS = (_NODES + 1) / 2, _WEIGHTS / 2
 #: Expected losses in floats are sums over so many units, and over so many blocks of them further out.
 UNITS, BLOCKS = 256, 200
 #: The largest standard deviation of a Gaussian whose values are summed up over the integers, and how far: in standard deviations,
@@ -160,16 +164,34 @@ class RoundedNoise(ProvenNoise):
         last = reach if math.isfinite(reach) else float(self.noise.quantile(1 - 1e-15))
         near, ends = np.arange(min(math.ceil(last), UNITS)), np.geomspace(UNITS, max(last, UNITS), BLOCKS)
         side = (1 - self.noise.noise_probability(0.0)) / 2  # of what is not exactly 0, which costs the same
-        within, beyond = (-np.diff(np.minimum(self.noise.cdf(-at), side)) for at in (near[:, None] + _ENDS, ends))
-        units = np.concatenate([near, np.floor((ends[1:] + ends[:-1]) / 2)])[:, None]
-        over = law(units) * (1 - NODES) + law(units + 1) * NODES - smooth(units + NODES)
-        return 2 * (np.concatenate([within, beyond[:, None] * WEIGHTS]) * over).sum()
+        parts = near[:, None] + self._ends
+        within, beyond = (-np.diff(np.minimum(self.noise.cdf(-at), side)) for at in (parts, ends))
+        units, middles, widths = near[:, None], self._middles, np.diff(self._ends)
+        line = law(units) * (1 - middles) + law(units + 1) * middles
+        over = (within * (line - np.diff(smooth.integral(parts)) / widths)).sum()
+        units = np.floor((ends[1:] + ends[:-1]) / 2)[:, None]
+        line = law(units) * (1 - middles) + law(units + 1) * middles
+        return 2 * (over + (beyond[:, None] * widths * (line - smooth(units + middles))).sum())
 
-    # --- the law in floats: the average over how Z is rounded, by midpoints
+    @cached_property
+    def _ends(self) -> np.ndarray:
+        """`ENDS`, and where the density of Z jumps within units; shorter parts where it is never constant."""
+        if not isinstance(self.noise, StairNoise):
+            return np.union1d(ENDS, np.arange(1, 512) / 512)
+        jumps = np.round(self.noise._law.pieces()[0][:JUMPS] % 1.0 * SAME) / SAME
+        return np.unique(np.concatenate([ENDS, jumps, 1 - jumps]))
+
+    @property
+    def _middles(self) -> np.ndarray:
+        return (self._ends[1:] + self._ends[:-1]) / 2
+
+    # --- the law in floats: the average over how Z is rounded
 
     def _averaged(self, function: Callable[[np.ndarray], np.ndarray], at: np.ndarray) -> np.ndarray:
-        """The mean of `function` over [at, at + 1]."""
-        value: np.ndarray = function(at[..., None] + NODES) @ WEIGHTS
+        """The mean of `function` over [at, at + 1]: by midpoints, which are exact where the density of Z is constant."""
+        stairs = isinstance(self.noise, StairNoise)
+        nodes, weights = (self._middles, np.diff(self._ends)) if stairs else GAUSS
+        value: np.ndarray = function(at[..., None] + nodes) @ weights
         return value
 
     def noise_probability(self, z: ArrayLike) -> np.ndarray:

@@ -380,14 +380,17 @@ class LatticeStaircase(StairNoise, OnLattice):
 
     @property
     def _whole(self) -> Stairs:
-        """Before cut and atom."""
-        ends, b = self.step * np.array([0.0, self.first, self.period]), float(self.fall)
-        return Stairs(ends, np.array([self.first, b * (self.period - self.first)]), fall=b)
+        """Before cut and atom. A point of the lattice is spread over the step around it: half of 0 is on either side."""
+        f, m, b = self.first, self.period, float(self.fall)
+        ends = self.step * (np.array([0.5, f, m, m + f, 2 * m]) - 0.5)
+        masses = np.array([f - 0.5, b * (m - f), b * f, b**2 * (m - f)])
+        return Stairs(ends, masses, start=ends[2], fall=b)
 
     @cached_property
     def _law(self) -> Stairs:
         if not self.cut:
-            return Stairs(self._whole.ends, self._whole.masses, atom=self.atom_mass, fall=float(self.fall))
+            whole = self._whole
+            return Stairs(whole.ends, whole.masses, atom=self.atom_mass, start=whole.start, fall=float(self.fall))
         ends, heights = self._whole.pieces(edge := (self.cut + 0.5) * self.step)
         ends = np.minimum(ends, edge)
         return Stairs(ends, heights * np.diff(ends), atom=self.atom_mass)
