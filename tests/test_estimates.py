@@ -19,6 +19,7 @@ from optdp.exact.rounding import TOTAL, Table
 from optdp.mechanisms import baselines
 from optdp.mechanisms.composite import CompositeMechanism
 from optdp.mechanisms.finite import FiniteMechanism
+from optdp.mechanisms.kernel import KernelMechanism
 from optdp.mechanisms.vector import OneCoordinate
 from optdp.statistics import bayes
 from optdp.statistics.channel import Channel, mixed
@@ -616,6 +617,24 @@ def test_means_on_odd_domains_are_those_of_the_unit_interval(domain):
         e = optdp.estimate(mechanism, mechanism.randomize(np.full(400, low + unit / 4), 1))
         found.append([(e.value - low) / unit, e.standard_error / unit, *((v - low) / unit for v in e.interval)])
     assert found[0] == pytest.approx(found[1], rel=1e-2)
+
+
+@pytest.mark.parametrize("n", [2, 8, 1000])
+def test_unbiased_outputs_have_a_mean_where_floats_are_few(n):
+    """Of two outputs the mean was said not to be identified, of many that they are not the mechanism's: tables have no inputs
+    between two floats.
+    """
+    ends = (2.0**53 - 1, 2.0**53 + 2)
+    mechanism = KernelMechanism.private(5.0, [1.0], [-3.0], [4.0], 0.5, ends, "mean")
+    found = optdp.estimate(mechanism, mechanism.randomize(np.full(n, 2.0**53), 1))
+    assert found.interval[0] <= 2.0**53 <= found.interval[1] and found.method.startswith("average of the outputs")
+
+
+def test_an_average_between_two_floats_is_in_its_interval():
+    """2^53 and 2^53 + 2: the mean was said to lie in [2^53, 2^53], and the mechanism sends the input in 97 of 100 draws."""
+    outputs = np.array([2.0**53, 2.0**53 + 2])
+    mechanism = optdp.solve_kernel(4.0, "abs", domain=(2.0**53, 2.0**53 + 2)).mechanism
+    assert optdp.estimate(mechanism, outputs, level=0.5).interval == tuple(outputs)
 
 
 @pytest.mark.parametrize("domain", [(0.0, 1e-200), (0.0, 1e155), (-1e300, 1e300)])

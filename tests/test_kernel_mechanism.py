@@ -348,6 +348,16 @@ def test_priors_with_inputs_outside_of_the_domain_are_refused():
     assert not checks["value"].passed and "outside" in str(checks["value"])
 
 
+@pytest.mark.parametrize("prior", [optdp.Density((0, 2), (("1/2",),)), optdp.Density((5, 6), ((1,),))])
+def test_densities_outside_of_the_domain_are_refused(prior):
+    """They were averaged over the part inside alone: an error of 0 was said to be attained, and not to be exceeded."""
+    for mechanism in (two_point(1.0), optdp.solve_kernel(1.0, unbiased=True).mechanism):
+        with pytest.raises(
+            ValueError, match=r"prior is not allowed: it has a density on .*, which must lie in \[0, 1\]"
+        ):
+            mechanism.enclose(optdp.Average("squared", prior))
+
+
 @pytest.mark.parametrize(
     "masses, places, share, worst",
     [([0.4, 0.6], [-3.0, 1.0], 0.75, 2.1696), ([0.45, 0.3, 0.25], [0.0, 4.0, 4.0], 0.25, 2.1462)],

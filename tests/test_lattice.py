@@ -168,6 +168,15 @@ def test_solutions_on_far_domains_are_true_or_wide(ends, eps):
     assert ((y >= ends[0]) & (y <= ends[1])).all()
 
 
+@pytest.mark.parametrize("q", [0.5, 1, 2])
+def test_the_error_on_a_circle_of_few_floats_is_at_most_half_of_it(q):
+    """Between 2^53 and 2^53 + 2 there are two floats, both the same point: errors up to 4 were not ruled out, nor below 0."""
+    for period, most in ((2.0, 1), (4.0, 2)):
+        mechanism = PiecewiseMechanism.private(2.0, 0.5, optdp.Circle(period, 2.0**53))
+        low, high = mechanism.enclose(optdp.WorstCase(optdp.Power(q)))
+        assert 0 <= low <= high <= most**q * (1 + 2.0**-10)
+
+
 def test_integers_are_answered_by_integers():
     """Nanoseconds: floats there are 256 apart, the integers are read and sent as they are."""
     start = 1_700_000_000_000_000_000

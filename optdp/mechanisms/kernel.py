@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import math
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
@@ -686,7 +685,11 @@ class KernelMechanism(CellWindow):
                 return super().enclose(objective)
             both = [law._variances(objective) for law in ([self] if self._whole is None else [self, self._whole])]
             return min(low for low, _ in both), max(high for _, high in both)
-        law, unit, blur = objective.loss, self.domain.exact_width, self._blur
+        law, unit = objective.loss, self.domain.exact_width
+        blur, moved = self._blur, self._placed
+        dense = isinstance(objective, Average) and not isinstance(objective.prior, Prior)
+        if isinstance(objective, Average) and (dense or not _floats(objective.prior)):  # read as the nearest float
+            blur, moved = (_short(off + self._reads.step / unit / 2) for off in (blur, moved))
         far = Fraction(2 ** max(0, math.ceil(max(self.highs[-1], 1 - self.lows[0])).bit_length()))
         if self.lows[0] >= 0 and self.highs[-1] <= 1:
             far = Fraction(1)
@@ -725,17 +728,18 @@ class KernelMechanism(CellWindow):
             cells = change if sloped and not law.convex else arb(0)
             power = above.power
             if power is not None:
-                value = self._value(objective, above, blur)
+                value = self._value(objective, above, blur, moved)
                 high = ((value / ball(power[0])).root(power[1]) + ball(blur)) ** power[1] * ball(power[0])
             else:
-                high = self._value(objective, above.widened(blur), blur)
+                high = self._value(objective, above.widened(blur), blur, moved)
             if smooth and below == above:
                 # Along inputs, too, the loss changes by at most `steep` times their distance.
                 unseen = self._reads.step / unit
                 span = Fraction(self.highs[-1]) - Fraction(self.lows[0])
-                low = high - ball(steep * (4 * blur + unseen)) - start - most * ball(steep * span)
+                near_by = self._value(objective, below, blur, moved, least=True) if dense else high
+                low = near_by - ball(steep * (4 * blur + unseen)) - start - most * ball(steep * span)
             else:
-                low = self._value(objective, below.widened(-blur), blur, least=True) - start - change
+                low = self._value(objective, below.widened(-blur), blur, moved, least=True) - start - change
             # On stretches as short as the smallest floats no digits may be left: then nothing is known but that losses are
             # between 0 and `top`.
             high = high + start + cells
@@ -844,9 +848,14 @@ class KernelMechanism(CellWindow):
 
         Of what is sent the piece's end and the place on the piece are rounded by half a step each, after two roundings of floats.
         """
-        (low, high), ends = self.exact_ends, (*self._targets[0], *self._targets[-1])
-        span = (self._sent.step + (high - low) / 2**52) / self.domain.exact_width
-        return _short(span + READ * max(math.ceil(_float(max(map(abs, ends)))), 1))
+        low, high = self.exact_ends
+        return _short((self._sent.step + (high - low) / 2**52) / self.domain.exact_width + self._placed)
+
+    @cached_property
+    def _placed(self) -> Fraction:
+        """How far the input for which the window is placed is from x, a float, at most, in shares."""
+        ends = (*self._targets[0], *self._targets[-1])
+        return READ * max(math.ceil(_float(max(map(abs, ends)))), 1)
 
     def _variances(self, objective: WorstCase | Average) -> tuple[float, float]:
         """`enclose` where means are exact: the variance on the continuum, and what four roundings add to it."""
@@ -857,14 +866,15 @@ class KernelMechanism(CellWindow):
         with ctx.workprec(sweep.BITS):
             branches = objective.loss.branches(unit, True)
             assert branches is not None
-            value = self._value(objective, branches, Fraction(0))
-            # A start between two others, with means m and sums h = Q(a) + Q(a + w) of the window's ends, adds the chance of
-            # one times that of the other times the differences of m and h, at most a quarter of these.
+            value = self._value(objective, branches, Fraction(0), Fraction(0))
+            # A start between two others, with means m and sums h = Q(a) + Q(a + w) of the window's ends: E[Y^2] grows by h for
+            # each unit of m, h linearly with the start. Of the chord over it no more than an eighth of what h and m, at its
+            # fastest, change by is to be seen: integrated from the place where h is the chord's slope to the nearer end.
             starts = arb(0)
             for a, b, qa, qb, ra, rb in self._windows:
                 if step := min(self._grid(b - a), b - a):
                     rise = ball((1 - self.exact_floor_mass) * step / self.width_cells) * arb(max(ra - qa, rb - qb))
-                    starts = starts.max(rise * arb((qb - qa + rb - ra) * step / (b - a)) / 4)
+                    starts = starts.max(rise * arb((qb - qa + rb - ra) * step / (b - a)) / 8)
             # A number next to Q adds a quarter of the step's square, the reading its own square, and in averages the change
             # of the variance from one input to the other.
             reach = max(high, 1 - low) * unit
@@ -876,33 +886,25 @@ class KernelMechanism(CellWindow):
             lost = most * slope * ball((high - low) * unit**2) / 12 + ball(4 * reach * off)
             return max(enclosures.round_down(value - lost), 0.0), enclosures.round_up(value + added)
 
-    def _jumps(self, branches: Branches) -> dict[fmpq, arb]:
-        """Where the loss jumps at atoms: by how much the expected loss at single inputs may exceed its limits there.
-
-        The limit from one side has all that falls there, that from the other what rises: with one window the lesser sum is new.
-        """
-        found: dict[fmpq, list[arb]] = {}
-        pairs = zip(branches.knots, branches.rows, branches.rows[1:], strict=False)
-        heights = [sweep.horner(b, k) - sweep.horner(a, k) for k, a, b in pairs]
-        if not any(heights):
-            return {}
-        most = ball(self.exact_ratio * self.exact_floor_mass / CELLS)
-        for low, high, cells in zip(self.lows, self.highs, self.cells, strict=True):
-            for knot, height in zip(branches.knots, heights, strict=True):
-                x = exact(low) - exact(knot)
-                if low == high and height and 0 <= x <= 1:
-                    found.setdefault(x, [arb(0), arb(0)])[height > 0] += (most * cells).min(arb(1)) * ball(abs(height))
-        many = {fmpq(0), fmpq(1), *(x0 for x0, x1, *_ in self._stretches() if x0 == x1)}  # one limit, or many windows
-        return {x: falls + rises if x in many else falls.min(rises) for x, (falls, rises) in found.items()}
-
-    def _value(self, objective: WorstCase | Average, branches: Branches, blur: Fraction, *, least: bool = False) -> arb:
-        """A ball whose upper end is not below the value where windows are those of inputs up to `blur` away; `least`: whose
+    def _value(
+        self,
+        objective: WorstCase | Average,
+        branches: Branches,
+        blur: Fraction,
+        moved: Fraction,
+        *,
+        least: bool = False,
+    ) -> arb:
+        """A ball whose upper end is not below the value where windows are those of inputs up to `moved` away; `least`: whose
         lower end is not above it.
+
+        Of a loss that jumps only limits count. One that is widened by `blur` has these values next to a jump already: what is
+        sent for an atom is less than that away from it.
         """
         half = isinstance(objective, WorstCase) and self._symmetric and branches.even
         stretches = list(self._losses(branches, fmpq(1, 2) if half else fmpq(1)))
         if isinstance(objective, Average):
-            return self._average(objective, branches, stretches, exact(blur), -1 if least else 1)
+            return self._average(objective, stretches, exact(moved), -1 if least else 1)
         best: arb | None = None
         if least:  # inputs on one stretch with all that is near
             unseen = Lattice.between(self.domain.lower, self.domain.upper).step / self.domain.exact_width
@@ -919,14 +921,9 @@ class KernelMechanism(CellWindow):
             top = sweep.most(loss, abs(loss(arb(0.5))) * sweep.FINE, best)
             best = top if best is None else best.max(top)
         assert best is not None
-        begins, ends = ([piece[k] for piece in stretches] for k in (0, 1))
-        for x, more in self._jumps(branches).items():
-            around = stretches[bisect_left(ends, x) : bisect_right(begins, x)]
-            sides = [loss(_place(p, q, v, x)) for p, q, v, loss in around]
-            best = best.max(functools.reduce(arb.max, sides) + more) if sides else best
         return best
 
-    def _average(self, objective: Average, branches: Branches, stretches: list[Any], blur: fmpq, sign: int) -> arb:
+    def _average(self, objective: Average, stretches: list[Any], moved: fmpq, sign: int) -> arb:
         """The same under a prior."""
         total = arb(0)
         if isinstance(objective.prior, Prior):
@@ -934,20 +931,19 @@ class KernelMechanism(CellWindow):
             chances = zip(objective.prior.categories, objective.prior.exact, strict=True)
             points = [(exact((Fraction(p) - low) / width), c) for p, c in chances]
             work.count(len(points) * (20 + 0.2 * len(stretches)))
-            jumps = self._jumps(branches)
             for x, c in points:
                 best: arb | None = None
                 for p, q, v, loss in stretches:
-                    if p - blur <= x <= q + blur:
-                        start, end = (_place(p, q, v, min(max(x + side, p), q)) for side in (-blur, blur))
-                        around = loss(arb_poly([start, end - start])) if blur and p < q else loss(arb_poly([start]))
+                    if p - moved <= x <= q + moved:
+                        start, end = (_place(p, q, v, min(max(x + side, p), q)) for side in (-moved, moved))
+                        around = loss(arb_poly([start, end - start])) if moved and p < q else loss(arb_poly([start]))
                         found = -sweep.most(sign * around, abs(loss(start)) * sweep.FINE) * -sign
                         best = found if best is None else best.max(found) if sign > 0 else best.min(found)
                 if best is None:
                     raise ValueError(
                         f"prior is not allowed: it has inputs outside of the mechanism's domain {self.domain}"
                     )
-                total += ball(c) * sum((sign * more for at, more in jumps.items() if abs(at - x) <= blur), best)
+                total += ball(c) * best
             return total
         prior = [(exact(a), exact(b), arb_poly([ball(c) for c in row])) for a, b, row in objective.density(self.domain)]
         terms = max(len(row) for *_, row in prior) + max((len(loss) for *_, loss in stretches), default=0)
@@ -960,16 +956,16 @@ class KernelMechanism(CellWindow):
                 if low < high:
                     primitive = (row(v) * loss * v.derivative()).integral()
                     total += primitive(_place(p, q, v, high)) - primitive(_place(p, q, v, low))
-        if not blur:
+        if not moved:
             return total
-        # A function of x, seen at places up to `blur` away, changes its integral by that times twice its variation.
+        # A function of x, seen at places up to `moved` away, changes its integral by that times twice its variation.
         variation, last = arb(0), None
         for *_, loss in stretches:
             variation += sum((abs(c) for c in loss.coeffs()[1:]), arb(0))
             variation += abs(loss(arb(0)) - last) if last is not None else arb(0)
             last = loss(arb(1))
         densest = max((sum((abs(c) for c in row.coeffs()), arb(0)) for *_, row in prior), key=lambda c: float(c.mid()))
-        return total + sign * 2 * arb(blur) * variation * densest
+        return total + sign * 2 * arb(moved) * variation * densest
 
     def worst_input(self, loss: LossLike = "abs") -> float:
         law = self._loss(loss)

@@ -22,6 +22,8 @@ from optdp.problem import LDP, Average, Circle, DomainLike, Interval, LossLike, 
 CELLS = 2**50
 #: The mass under the floor is a multiple of 2^-124: a coin tossed with a 62-bit integer, and another one on a tie.
 COINS = 2**124
+#: Numbers of a domain that is so coarse that what rounding adds to its losses is more than digits.
+FEW = 2**10
 
 Placement = Literal["centred", "linear"]
 
@@ -279,7 +281,14 @@ class PiecewiseMechanism(CellWindow):
             p = enclosures.ball(self.exact_floor_mass)
             value = p * self._mean(law, lattice, lattice.count)
             value += (1 - p) * self._mean(law, lattice, self._numbers(lattice))
-            return enclosures.round_down(value), enclosures.round_up(value)
+            high = enclosures.round_up(value)
+            if lattice.count < FEW:
+                # What is added may be more than there is to lose: the loss of the largest distance is at most the mean of those
+                # of somewhat larger ones.
+                reach = Fraction(self.domain.exact_reach)
+                ends = [law.integral_ball(enclosures.ball(d)) for d in (reach, reach * (1 + Fraction(1, 2**12)))]
+                high = min(high, enclosures.round_up((ends[1] - ends[0]) / enclosures.ball(reach / 2**12)))
+            return max(enclosures.round_down(value), 0.0), high
 
     def _mean(self, law: Any, lattice: Lattice, n: int) -> arb:
         """An enclosure of the mean loss of n numbers of the lattice around the worst input."""

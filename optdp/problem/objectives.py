@@ -122,7 +122,7 @@ class Average(_OfLoss):
     def density(self, domain: Interval) -> list[tuple[Fraction, Fraction, Row]]:
         """For a prior with a density its pieces (start, end, coefficients) over shares of the domain, per share."""
         if isinstance(self.prior, Density):
-            return self.prior.shares(domain)
+            return self.prior.on(domain).shares(domain)
         return [(Fraction(0), Fraction(1), (Fraction(1),))]
 
     def cells(self, domain: Interval, edges: np.ndarray, centres: np.ndarray) -> tuple[np.ndarray, float, np.ndarray]:

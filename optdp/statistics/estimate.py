@@ -904,7 +904,9 @@ def affine_mean(mechanism: Mechanism) -> tuple[float, float] | None:
     slope = (means[-1] - means[0]) / (x[-1] - x[0])
     off = np.abs(means - means[0] - slope * (x - x[0])).max()
     if not abs(slope) > 1e-9 or off > 1e-9 * abs(slope) * (x[-1] - x[0]):
-        return None
+        return (
+            (0.0, 1.0) if mechanism.check_unbiased().passed else None
+        )  # where floats are few, means of floats are none
     return float(means[0] - slope * x[0]), float(slope)
 
 
@@ -917,6 +919,8 @@ def _mean(mechanism: Mechanism, data: Data, ask: _Ask) -> Estimate:
         if line is None:
             raise NotIdentified("the mean is not identified: E[Y | x] is not affine in the input")
         return _corrected(mechanism, data, ask, line, _noise(mechanism))
+    if line is not None and domain.upper - domain.lower < GRID * np.spacing(max(abs(domain.lower), abs(domain.upper))):
+        return _corrected(mechanism, data, ask, line, _noise(mechanism))  # tables need inputs between the floats
     tables, counts = mean_tables(mechanism), data.counts(Channel.coarse(mechanism))
     n = int(counts.sum())
     shares, cells = tables.fitted(counts)
@@ -984,7 +988,9 @@ def _average(
         noisy = value - _lowest(x, value - x - half), -_lowest(-x[::-1], (x - value - half)[::-1]) - value
         below, above = reach(n, value, squares, cubes, error, domain_ends(mechanism), ask.level)
         low, high = value - max(noisy[0], float(below)), value + max(noisy[1], float(above))
-    low, high = (float(np.clip(v, domain.lower, domain.upper)) for v in (low - bias, high + bias))
+    # The average itself may lie between two floats.
+    ends = (math.nextafter(low - bias, -math.inf), math.nextafter(high + bias, math.inf))
+    low, high = (float(np.clip(v, domain.lower, domain.upper)) for v in ends)
     told += f"; the interval allows for a bias of {bias:.2g}" if bias else ""
     return ask.answer(n, method, told, value, error, (low, high), (low, high))
 
