@@ -286,5 +286,5 @@ def test_once_time_is_up_noise_with_room_to_spare_is_next(monkeypatch):
 
     monkeypatch.setattr(AdditiveMechanism, "admitted", broken)
     problem = optdp.Problem(optdp.GDP(0.1), optdp.Integers(), optdp.WorstCase(optdp.Threshold(0.5)), optdp.Additive())
-    assert curve._bracket(curve._Task(problem, 0.0, None), 1, None, 0.1) is None
+    assert curve._bracket(curve.Task(problem, 0.0, None), 1, None, 0.1) is None
     assert len(made) == 5 + 1  # one for each slack, and one that nothing is left of but the room to spare

@@ -540,7 +540,7 @@ def _tail_multiplier(program: TailProgram, multipliers: list[Multiplier], exact:
     return [Multiplier(n, float(values.max()), start, tuple(values.tolist()), most, eps)]
 
 
-class _Task(LatticeTask):
+class Task(LatticeTask):
     """A problem in the numbers that the search works with."""
 
     def __init__(
@@ -695,7 +695,7 @@ class _Task(LatticeTask):
         )
 
 
-def _bracket(task: _Task, n: int, coarse: TailProgram | None, share: float) -> Bracket | None:
+def _bracket(task: Task, n: int, coarse: TailProgram | None, share: float) -> Bracket | None:
     """Both sides on one lattice; None if no noise there was proven to keep the notion."""
     tolerance, slack, radius = BROKEN, 5 * BROKEN, task.radius
     cuts = [cut.finer(2) for _, cut in coarse.active()] if coarse else []
@@ -744,7 +744,7 @@ def _bracket(task: _Task, n: int, coarse: TailProgram | None, share: float) -> B
     return None
 
 
-def _written_out(task: _Task, n: int, share: float) -> Bracket | None:
+def _written_out(task: Task, n: int, share: float) -> Bracket | None:
     """Both sides on one lattice for a loss that is constant far out, by programs that have all rows."""
     size = math.ceil(task.radius * n) + n
     costs, bins = task.costs(n, size - 1), task.bins(n)
@@ -770,7 +770,7 @@ def _written_out(task: _Task, n: int, share: float) -> Bracket | None:
 
 
 def _refined(
-    task: _Task, best: Bracket, first: Bracket, cells: int, fine: int, growth: float, inner: float, rtol: float
+    task: Task, best: Bracket, first: Bracket, cells: int, fine: int, growth: float, inner: float, rtol: float
 ) -> tuple[Bracket, bool]:
     """Noise on a mesh that is fine near 0, where most of the mass is, and near the sensitivity; whether a finer one could do."""
     start, coarse = first.program, best.program
@@ -821,7 +821,7 @@ def _refined(
     return best, True
 
 
-def _peaked(run: Run, task: _Task, best: Bracket, rtol: float) -> Bracket:
+def _peaked(run: Run, task: Task, best: Bracket, rtol: float) -> Bracket:
     """Meshes that are finer and finer."""
     first, inner, noisy = best, 0.0, True
     relaxed: Relaxation | None = None
@@ -912,7 +912,7 @@ def design(run: Run, *, n: int | None = None, gaussian: bool = True) -> Solution
 def _on_lattices(run: Run, rtol: float, n: int | None, gaussian: bool) -> Solution:
     problem = run.problem
     privacy: Any = problem.privacy
-    task = _Task(problem, run.began + run.time_limit, run.solver, run.target)
+    task = Task(problem, run.began + run.time_limit, run.solver, run.target)
     fixed = n is not None or task.integers
     points = n or (int(task.width) if task.integers else math.ceil(4 * float(privacy.mu)) if task.gaussian else 6)
     best: Bracket | None = None
@@ -954,24 +954,28 @@ def _on_lattices(run: Run, rtol: float, n: int | None, gaussian: bool) -> Soluti
             f"{problem.privacy.adjective} is not allowed: no noise was found within {MAX_POINTS} lattice points and the time "
             "limit; raise the privacy parameters, the time limit, or scale the data to a smaller sensitivity"
         )
-    found_by = f"powers of tests at all shifts under the curve of {privacy.adjective}"
-    told = Program("none", "none", "closed form, no solver", run.seconds, run.rtol)
+    made = Program("none", "none", "closed form, no solver", run.seconds, run.rtol)
     if isinstance(whole.program, Program):
-        told = whole.program
+        made = whole.program
     elif best is not None:
-        program = best.program
-        variables, rows, rounds = program.told
-        told = Program(
-            variables, f"{found_by}: {rows}", f"{task.solver.name}, {rounds}", run.seconds, run.rtol, program.objective,
-            build=_model, arguments=(program.model,),
-        )  # fmt: skip
+        made = told(task, best.program, run)
     closed = isinstance(whole.mechanism, LatticeGaussian | RoundedGaussian)
     message = "the noise is the Gaussian's" if closed else whole.kind
-    told = replace(told, message=message, stopped=run.seconds > run.time_limit)
-    return Solution(problem, whole.value, whole.lower, whole.mechanism, whole.certificate, told)
+    made = replace(made, message=message, stopped=run.seconds > run.time_limit)
+    return Solution(problem, whole.value, whole.lower, whole.mechanism, whole.certificate, made)
 
 
-def _sizes(task: _Task, points: int) -> Iterator[int]:
+def told(task: Task, program: Any, run: Run) -> Program:
+    """What is kept of a lattice program."""
+    variables, rows, rounds = program.told
+    found_by = f"powers of tests at all shifts under the curve of {task.privacy.adjective}"
+    return Program(
+        variables, f"{found_by}: {rows}", f"{task.solver.name}, {rounds}", run.seconds, run.rtol, program.objective,
+        build=_model, arguments=(program.model,),
+    )  # fmt: skip
+
+
+def _sizes(task: Task, points: int) -> Iterator[int]:
     """Points per sensitivity, one lattice after the other: about twice as many each time; for a loss that jumps also those at
     which it does so nearly at a lattice point (a step function: at the end of a cell). A lattice with cells that end at all
     steps is enough: beside it, where it has many points, one that takes less time.

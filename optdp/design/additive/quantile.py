@@ -27,7 +27,7 @@ from optdp.certificates.base import Refusal
 from optdp.certificates.period import PeriodCertificate, error_bar
 from optdp.certificates.quantile import QuantileCertificate
 from optdp.certificates.staircase import StaircaseCertificate
-from optdp.design.additive import approximate, curve, divergence, rounded
+from optdp.design.additive import approximate, curve, divergence, packing, rounded
 from optdp.design.additive.lattice import Bracket, pairs_of
 from optdp.design.additive.pairs import by_one, from_single, nothing, under_curve
 from optdp.design.registry import Run, register
@@ -120,6 +120,14 @@ class _Search:
             self.low, certificate = (at, middle), QuantileCertificate(limit, found.certificate)
             self.best = replace(self.best, certificate=certificate, lower=certificate.bound(run.problem).value)
         run.progress.part(told, self.best.lower, self.best.value)("found")
+
+    def pack(self) -> None:
+        """Begin with error bars that are a small part of the sensitivity, if they are."""
+        self.best, decided = packing.bracket(self.run, self.best)
+        for at, attained in decided.items():
+            self.tried |= {at}
+            known = at, math.log1p(-self.level)
+            self.low, self.high = (self.low, known) if attained else (known, self.high)
 
     def next(self, finest: int) -> tuple[Fraction, int] | None:
         """The distance to be tried next, and the lattice."""
@@ -251,7 +259,9 @@ def _on_lattices(run: Run, n: int | None) -> Solution:
         search.best = _one_period(run, unknown)
     if n is None and len(pairs_of(privacy)) > 1 and isinstance(privacy, Profile) and least > 0:
         search.best = from_single(run, design)
-    if n is None and isinstance(privacy, GDP) and not integers:
+    if n is None and not integers and not search.best.gap <= run.rtol:
+        search.pack()
+    if n is None and isinstance(privacy, GDP) and not integers and not search.tried:
         half = math.floor(2 * _guess(privacy, level))
         for halves in range(max(half, 1), half + 2):
             search.probe(Fraction(halves, 2), None)

@@ -1,0 +1,68 @@
+r"""Translates of a narrow interval: why the error bars of noise cannot be as short as one likes.
+
+Let X be symmetric noise for a sensitivity of 1, A = [-t, t] with K >= 1 whole lengths 2t in less than one sensitivity, and
+psi(a) a number that P(S + d) cannot be below where P(S) >= a and |d| <= 1: if the notion does not admit the two distributions
+(a, 1 - a) and (psi, 1 - psi) of the answers "in S" and "not", it does not admit X and X + d, and the less for a larger a.
+
+If P(A) >= a, the K - 1 translates A + d for d a little above 2t, 4t, ..., 2(K - 1)t are disjoint, and all of them lie beyond t
+and below 1 - t; what lies from there on is {X >= -t} + 1, and P(X >= -t) = (1 + P(A))/2. So beyond t there is a probability of
+
+    (1 - a)/2  >=  (1 - P(A))/2  >=  (K - 1) psi(a) + psi((1 + a)/2).
+
+Numbers that contradict this prove P(|X| > t) > 1 - a. (Symmetric noise is no worse: the mixture with its mirror image has the
+guarantee, and the same probability.) It is nearly tight where noise may be a peak on a plateau: the share a on A, the least
+that is allowed on every translate of it, and hardly anything beyond one sensitivity (`optdp.design.additive.packing`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from math import ceil
+from typing import Annotated, Any
+
+from optdp.certificates.additive import not_noise
+from optdp.certificates.base import Bound, Certificate
+from optdp.exact import Within, enclosures
+from optdp.exact.pairs import Pair
+from optdp.problem import Line, Problem
+
+
+@dataclass(frozen=True)
+class PackingCertificate(Certificate):
+    """What has a lower bound on the probability of errors above t, the only step of the loss.
+
+    **Arguments:** `level`: a; `translate`: psi(a); `rest`: psi((1 + a)/2).
+
+    **Proves** bounds for noise on the line under every notion that compares neighbouring outputs.
+    """
+
+    tag = "packing"
+    level: Annotated[float, Within(0.0, 1.0)]
+    translate: Annotated[float, Within(0.0, 1.0)]
+    rest: Annotated[float, Within(0.0, 1.0)]
+
+    def bound(self, problem: Problem) -> Bound:
+        if reason := not_noise(problem):
+            self._refuse(reason)
+        privacy: Any = problem.privacy
+        loss: Any = problem.objective.loss
+        if not isinstance(problem.domain, Line) or not loss.steps or len(loss.polynomials[0]) != 2:
+            self._refuse("it is for a loss with one step on the real line")
+        (_, t), ((low, *_), (high, *_)) = loss.polynomials
+        count = ceil(Fraction(privacy.sensitivity) / (2 * t)) - 1
+        a = Fraction(self.level)
+        for share, least in ((a, Fraction(self.translate)), ((1 + a) / 2, Fraction(self.rest))):
+            if least >= share or not apart(privacy, share, least):
+                self._refuse(f"it is not proven that what is moved keeps {float(least):g} of {float(share):g}")
+        if not (1 - a) / 2 < (count - 1) * Fraction(self.translate) + Fraction(self.rest):
+            self._refuse("there is room for all translates")
+        value = enclosures.round_down(low + (high - low) * (1 - a))
+        return Bound(value, "disjoint translates of an interval, exact rationals and ball arithmetic")
+
+
+def apart(privacy: Any, share: Fraction, least: Fraction) -> bool:
+    """Whether it is proven that what has the probability `share` has more than `least` for a neighbour."""
+    total = share.denominator * least.denominator
+    p, q = int(share * total), int(least * total)
+    return privacy.admits(Pair((p, total - p), (q, total - q), total)) is False
