@@ -221,6 +221,33 @@ def test_the_bound_is_the_dual_of_its_multipliers(rows, eps, loss, prior, output
     assert max(dual - lost, 0.0) - rounding <= proven <= max(dual, 0.0) + rounding
 
 
+@settings(max_examples=40, deadline=None)
+@given(
+    st.integers(1, 60),
+    st.floats(0.01, 30),
+    st.sampled_from([2.0**-1060, 2.0**-30, 1.0, 2.0**60, 2.0**400]),
+    st.integers(0, 999),
+)
+def test_roundings_of_prices_are_paid_for(count, eps, unit, seed):
+    """Losses whose prices cancel: no float is above the rational number that these floats define."""
+    rng = np.random.default_rng(seed)
+    points = np.sort(rng.choice(2**20, count, replace=False)) / 2**20
+    own = optdp.PairLoss(lambda x, y: unit * np.abs(np.sin(1e3 * x)) + 0 * y, "wave", (1e3 * unit, 0.0))
+    losses = own.of(points, 0.0)
+    thresholds = losses * (1 + rng.choice([1e-3, 2.0**-50]) * rng.normal(size=count))
+    dual = Dual.of(
+        PairCertificate(tuple(points), tuple(rng.random(count) + 1e-3), tuple(thresholds)),
+        optdp.Problem(optdp.LDP(eps), (0, 1), own),
+    )
+    r = [Fraction(loss) - Fraction(t) for loss, t in zip(losses.tolist(), dual.thresholds.tolist(), strict=True)]
+    g = sum(Fraction(w) * (v + Fraction(dual.more) * min(v, 0)) for w, v in zip(dual.weights.tolist(), r, strict=True))
+    for reach in (np.zeros(1), np.ones(1)):
+        price = dual.prices(np.array([0.5]), reach)[0].item()
+        assert Fraction(price) <= g
+        size = float(dual.weights @ losses) * np.exp(eps)
+        assert price >= float(g) - 1e-12 * size - 1e-290
+
+
 @given(st.lists(st.floats(-1e16, 1e16), min_size=2, max_size=2, unique=True).map(sorted), st.booleans())
 def test_cells_reach_from_their_middles_to_both_ends(ends, near):
     """Also where there are few floats between the ends, or none."""
