@@ -4,7 +4,7 @@ import dataclasses
 import math
 import time
 from fractions import Fraction
-from itertools import product
+from itertools import pairwise, product
 
 import numpy as np
 import pytest
@@ -136,6 +136,71 @@ def test_no_prices_and_knots_prove_more_than_their_dual(kind):
             made = LIPCertificate(method, tuple(nu.tolist()), () if method == "vertices" else knots)
             assert made.proven(problem) <= truth
             assert made.proven(problem) <= optdp.solve(problem).value
+
+
+def posteriors(prior, ratio):
+    """The vertices of Q for LIP: all coordinates but one at a bound."""
+    low, high = [p / ratio for p in prior], [min(p * ratio, Fraction(1)) for p in prior]
+    for i, sides in product(range(len(prior)), product((0, 1), repeat=len(prior))):
+        r = [(low, high)[s][k] for k, s in enumerate(sides)]
+        r[i] = 1 - sum(r) + r[i]
+        if low[i] <= r[i] <= high[i]:
+            yield r
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    st.lists(st.integers(1, 9), min_size=2, max_size=5), st.sampled_from([Fraction(11, 10), Fraction(2), Fraction(5)]),
+    st.integers(0, 2**32 - 1),
+)  # fmt: skip
+def test_under_lip_multipliers_prove_what_they_say(weights, ratio, seed):
+    """From the definitions: the largest phi - nu.r over all vertices, and U at the knots."""
+    rng, d = np.random.default_rng(seed), len(weights)
+    prior = [Fraction(w, sum(weights)) for w in weights]
+    values = tuple(float(v) for v in rng.integers(-4, 5, d) / 2)
+    centre = Fraction(float(sum(p * Fraction(v) for p, v in zip(prior, values, strict=True))))
+    x = [Fraction(v) - centre for v in values]
+    near = np.array([float(v * v) for v in x]) if rng.integers(2) else 2 * np.array(prior, dtype=float)
+    nu = (near * rng.uniform(0, 1) + rng.normal(size=d) * rng.choice([0.01, 0.1, 1.0])).tolist()
+    price = sum(Fraction(n) * p for n, p in zip(nu, prior, strict=True))
+    vertices = list(posteriors(prior, ratio))
+    priced = [sum(Fraction(n) * q for n, q in zip(nu, r, strict=True)) for r in vertices]
+    squares = [sum(q * q for q in r) for r in vertices]
+    means = [sum(a * q for a, q in zip(x, r, strict=True)) for r in vertices]
+    histogram = 1 - price - max(a - b for a, b in zip(squares, priced, strict=True))
+    total = sum(p * a * a for p, a in zip(prior, x, strict=True)) - price
+    total -= max(m * m - b for m, b in zip(means, priced, strict=True))
+    problems = [problem_of(prior, optdp.log(ratio), task) for task in (HISTOGRAM, Aggregate("sum", values))]
+    assert 0 <= max(histogram, 0) - LIPCertificate("vertices", tuple(nu)).proven(problems[0]) < Fraction(1, 2**140)
+    # Rounded outward and tightened: no coordinate can be beyond what the others leave.
+    lo = [
+        max(p / ratio, 1 - sum(min(q * ratio, 1) for k, q in enumerate(prior) if k != i)) for i, p in enumerate(prior)
+    ]
+    hi = [min(p * ratio, 1 - sum(q / ratio for k, q in enumerate(prior) if k != i)) for i, p in enumerate(prior)]
+
+    def above(slopes, level):
+        return level + sum(max(a * (s - level), b * (s - level)) for a, b, s in zip(lo, hi, slopes, strict=True))
+
+    level = Fraction(float(rng.normal() * rng.choice([0.01, 0.1, 1.0])))
+    chord = above([a + b - Fraction(n) for a, b, n in zip(lo, hi, nu, strict=True)], level)
+    chord = 1 - price - chord + sum(a * b for a, b in zip(lo, hi, strict=True))
+    proven = LIPCertificate("chord", tuple(nu), ((0.0, float(level)),)).proven(problems[0])
+    assert 0 <= max(chord, 0) - proven < Fraction(1, 2**140) and proven <= max(histogram, 0)
+    t = np.sort(rng.uniform(-1, 1, rng.integers(1, 6)) * rng.choice([0.5, 2.0])).tolist()
+    knots = tuple((a, float(rng.normal() * rng.choice([0.01, 0.1, 1.0]))) for a in t)
+    ends = (min(means), knots[0][1]), (max(means), knots[-1][1])
+    pieces = [(min(ends[0][0], Fraction(t[0])), ends[0][1]), *knots, (max(ends[1][0], Fraction(t[-1])), ends[1][1])]
+    tops = [
+        (Fraction(a), above([2 * Fraction(a) * v - Fraction(n) for v, n in zip(x, nu, strict=True)], Fraction(b)))
+        for a, b in pieces
+    ]
+    sigma = [u - a * a for a, u in tops]
+    for (a, u), (b, v) in pairwise(tops):
+        if a < b and a < (best := (v - u) / (b - a) / 2) < b:
+            sigma.append(u + (v - u) * (best - a) / (b - a) - best * best)
+    second = sum(p * a * a for p, a in zip(prior, x, strict=True))
+    proven = LIPCertificate("knots", tuple(nu), knots).proven(problems[1])
+    assert 0 <= max(second - price - max(sigma), 0) - proven < Fraction(1, 2**140) and proven <= max(total, 0)
 
 
 @pytest.mark.parametrize("weights", [(7, 2, 1), (1, 2, 7), (3, 1), (1, 3), (4, 2, 1, 1)])
