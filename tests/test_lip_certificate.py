@@ -203,6 +203,50 @@ def test_under_lip_multipliers_prove_what_they_say(weights, ratio, seed):
     assert 0 <= max(second - price - max(sigma), 0) - proven < Fraction(1, 2**140) and proven <= max(total, 0)
 
 
+@settings(max_examples=40, deadline=None)
+@given(
+    st.lists(st.integers(1, 9), min_size=2, max_size=5), st.sampled_from([Fraction(11, 10), Fraction(2), Fraction(9)]),
+    st.integers(0, 2**32 - 1),
+)  # fmt: skip
+def test_under_ldp_knots_of_a_sum_bound_what_is_between_them(weights, ratio, seed):
+    """The largest sum of P_i max(c_i, R c_i): few knots are above it, many near it."""
+    rng, d = np.random.default_rng(seed), len(weights)
+    prior = [Fraction(w, sum(weights)) for w in weights]
+    values = tuple((rng.integers(-4, 5, d) / 2).tolist())
+    centre = Fraction(float(sum(p * Fraction(v) for p, v in zip(prior, values, strict=True))))
+    x = [Fraction(v) - centre for v in values]
+    nu = [float(v * v) * rng.uniform(0.2, 1) + float(rng.normal() * rng.choice([0.01, 0.3])) for v in x]
+    worst = Fraction(0)  # Z (phi - nu.r) over all sets of high categories
+    for high in product((1, ratio), repeat=d):
+        joint = [p * s for p, s in zip(prior, high, strict=True)]
+        mean = sum(a * q for a, q in zip(x, joint, strict=True))
+        worst = max(worst, mean * mean / sum(joint) - sum(Fraction(n) * q for n, q in zip(nu, joint, strict=True)))
+    dual = sum(p * (a * a - Fraction(n)) for p, a, n in zip(prior, x, nu, strict=True)) - worst
+    problem = problem_of(prior, optdp.log(ratio), Aggregate("sum", values), "ldp")
+    for count, short in ((1, None), (3, None), (800, 1e-3 * float(ratio))):
+        knots = tuple((t, 0.0) for t in np.linspace(-4, 4, count + 2)[1:-1].tolist())
+        proven = LIPCertificate("knots", tuple(nu), knots).proven(problem)
+        assert proven <= max(dual, 0) and (short is None or proven >= dual - Fraction(short))
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    st.lists(st.integers(1, 9), min_size=2, max_size=5), st.sampled_from([Fraction(11, 10), Fraction(2), Fraction(9)]),
+    st.integers(0, 2**32 - 1),
+)  # fmt: skip
+def test_under_ldp_chords_of_a_histogram_are_above_every_posterior(weights, ratio, seed):
+    """Levels and prices that are of use at some 1/Z and not at others; a fine division loses what chords lose alone."""
+    rng, d = np.random.default_rng(seed), len(weights)
+    prior = [Fraction(w, sum(weights)) for w in weights]
+    problem, sets = problem_of(prior, optdp.log(ratio), notion="ldp"), list(product((False, True), repeat=d))
+    for _ in range(4):
+        nu = [2 * float(p) * rng.uniform(0.5, 1.5) + float(rng.normal() * rng.choice([1e-3, 0.1])) for p in prior]
+        dual = ldp_dual(problem, nu, ratio, sets)
+        t = np.sort(rng.uniform(1 / float(ratio), 1, rng.integers(1, 9))).tolist()
+        knots = tuple((a, float(rng.normal() * rng.choice([1e-3, 0.1, 1.0]))) for a in t)
+        assert LIPCertificate("chord", tuple(nu), knots).proven(problem) <= max(dual, 0)
+
+
 @pytest.mark.parametrize("weights", [(7, 2, 1), (1, 2, 7), (3, 1), (1, 3), (4, 2, 1, 1)])
 @pytest.mark.parametrize("kind", ["sum", "histogram"])
 def test_no_prices_and_knots_prove_more_than_is_attained_under_lip(kind, weights):
