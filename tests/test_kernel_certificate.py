@@ -336,6 +336,16 @@ def test_outputs_beyond_the_domain_never_help():
     assert (wide.lower_bound, wide.value) == (own.lower_bound, own.value)
 
 
+def test_without_multipliers_of_means_a_bound_is_that_of_all_mechanisms():
+    """Unbiased ones, whose outputs have no limits, are some of them: all outputs of the domain are searched."""
+    for reaches in ((0.5, 0.5), (0.3, 0.5), (0.5, 0.3)):
+        c = KernelCertificate(points=(0.0, 1.0), weights=(0.5, 0.5), point_reaches=reaches)
+        _, value, g = dual(c, interval(1.0, "squared"), np.linspace(0, 1, 4001))
+        found = c.bound(interval(1.0, "squared", unbiased=0)).value
+        assert found == c.bound(interval(1.0, "squared")).value == pytest.approx(value + g.min(), abs=1e-5)
+        assert 0 < found < value
+
+
 @pytest.mark.parametrize(("outputs", "unbiased"), [((0.2, 0.8), False), ((1 / 3, 0.9), False), ((-1, 2), True)])
 def test_floors_stay_within_the_outputs_that_are_allowed(outputs, unbiased):
     assert optdp.solve_kernel(1.0, rtol=0.05, outputs=outputs, unbiased=unbiased).verify()

@@ -223,7 +223,7 @@ def test_under_ldp_knots_of_a_sum_bound_what_is_between_them(weights, ratio, see
         worst = max(worst, mean * mean / sum(joint) - sum(Fraction(n) * q for n, q in zip(nu, joint, strict=True)))
     dual = sum(p * (a * a - Fraction(n)) for p, a, n in zip(prior, x, nu, strict=True)) - worst
     problem = problem_of(prior, optdp.log(ratio), Aggregate("sum", values), "ldp")
-    for count, short in ((1, None), (3, None), (800, 1e-3 * float(ratio))):
+    for count, short in ((1, None), (3, None), (300, 1e-2 * float(ratio))):
         knots = tuple((t, 0.0) for t in np.linspace(-4, 4, count + 2)[1:-1].tolist())
         proven = LIPCertificate("knots", tuple(nu), knots).proven(problem)
         assert proven <= max(dual, 0) and (short is None or proven >= dual - Fraction(short))
