@@ -459,6 +459,15 @@ def test_reaches_and_centres_that_are_not_symmetric_are_searched_on_both_halves(
         assert 0 < make(row) == pytest.approx(make(mirror), rel=1e-12)
 
 
+def test_outputs_that_are_not_symmetric_are_searched_on_both_halves():
+    """A symmetric proof whose least g is at about 0.27 and 0.73."""
+    c = KernelCertificate(points=(0.0, 1.0), weights=(0.5, 0.5), point_reaches=(0.5, 0.5))
+    for low, high in ((0.0, 1.0), (0.0, 0.6), (0.4, 1.0), (0.45, 0.95), (0.3, 0.5)):
+        _, value, g = dual(c, interval(1.0, "squared"), np.linspace(low, high, 4001))
+        found = c.bound(interval(1.0, "squared", outputs=(low, high))).value
+        assert 0 < found == pytest.approx(value + min(g.min(), 0.0), abs=1e-5) and found < value
+
+
 def test_pieces_of_a_prior_hold_where_they_are():
     flat = KernelCertificate((0.0, 1.0), ((1.0, 1.0),), ((0.2, 0.2),))
     parts = [
