@@ -5,6 +5,7 @@ import math
 import time
 from fractions import Fraction
 from itertools import pairwise, product
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -378,6 +379,37 @@ def test_floats_that_hope_for_too_much_prove_nothing(monkeypatch):
         dual = ldp_dual(problem, nu, ratio, product((False, True), repeat=len(weights)))
         above = 1 - sum(Fraction(n) * p for n, p in zip(nu, prior.exact, strict=True))
         assert 0 <= max(min(dual, above), 0) - LIPCertificate("vertices", nu).proven(problem) < Fraction(1, 2**140)
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.integers(0, 2**32 - 1), st.integers(2, 6), st.sampled_from([1.0, 1.1, 2.0, 5.0]))
+def test_a_set_is_closed_only_if_no_more_categories_bring_it_above(seed, d, hope):
+    """By all subsets of what is left, with floats that hope for too much about where the set begins."""
+    rng, near, nb = np.random.default_rng(seed), lip._floats, 2 * lip.BITS
+    counts = np.diff([0, *np.sort(rng.choice(39, d - 1, replace=False)) + 1, 40]).tolist()
+    prior = optdp.Prior.of([Fraction(w, 40) for w in counts])
+    proof = lip._Proof(
+        LIPCertificate("vertices", (0.0,) * d), prior, HISTOGRAM, Fraction(int(rng.integers(12, 60)), 10)
+    )
+    base = 2 * prior.probabilities * rng.uniform(0.2, 1.2) + rng.normal(size=d) * rng.choice([1e-3, 0.05])
+    v = np.array([int(Fraction(n) * 2**nb) for n in base.tolist()], dtype=object)
+
+    def states(v):
+        """(Z, sum (P s)^2, C) when none of the categories is high, and with each set of them."""
+        chosen = [proof._chosen(np.array(high)) for high in product((False, True), repeat=d)]
+        return [(int(s.sum()), int((s * s).sum()), int((s * v).sum())) for s in chosen]
+
+    level = max(Fraction((q << nb) - z * c, z * z) for z, q, c in states(v))  # that of the largest is then about 0
+    v = v + int(level * Fraction(rng.choice([0.9, 0.99, 0.999, 1.001, 1.01, 1.1]).item()))
+    found, calls = states(v), []
+
+    def hopeful(numbers, unit):
+        calls.append(unit)
+        return near(numbers, unit) * (hope if len(calls) == 1 else 1.0)
+
+    with mock.patch.object(lip, "_floats", hopeful):
+        (left,) = proof._not_closed(np.arange(d), v, nb, *(np.array([n], dtype=object) for n in found[0]))
+    assert left or max((q << nb) - z * c for z, q, c in found) <= 0
 
 
 # --- work is counted before it is done
