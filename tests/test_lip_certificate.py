@@ -224,9 +224,24 @@ def test_under_ldp_knots_of_a_sum_bound_what_is_between_them(weights, ratio, see
         worst = max(worst, mean * mean / sum(joint) - sum(Fraction(n) * q for n, q in zip(nu, joint, strict=True)))
     dual = sum(p * (a * a - Fraction(n)) for p, a, n in zip(prior, x, nu, strict=True)) - worst
     problem = problem_of(prior, optdp.log(ratio), Aggregate("sum", values), "ldp")
-    for count, short in ((1, None), (3, None), (300, 1e-2 * float(ratio))):
-        knots = tuple((t, 0.0) for t in np.linspace(-4, 4, count + 2)[1:-1].tolist())
+    for count in (*range(1, 12), 300):
+        places = np.linspace(-4, 4, 302)[1:-1] if count == 300 else np.sort(rng.uniform(-2, 2, count))
+        knots, short = tuple((t, 0.0) for t in places.tolist()), 1e-2 * float(ratio) if count == 300 else None
         proven = LIPCertificate("knots", tuple(nu), knots).proven(problem)
+        if short is None:  # what a choice that is wrong somewhere between two knots costs, from the definition
+            cuts, said = (
+                [min(x), *(Fraction(t) for t, _ in knots if min(x) < Fraction(t) < max(x)), max(x)],
+                Fraction(0),
+            )
+            for a, b in pairwise(cuts):
+                c = [lambda t, v=v, n=n: 2 * t * v - t * t - Fraction(n) for v, n in zip(x, nu, strict=True)]
+                high = [f((a + b) / 2) > 0 for f in c]
+                joint = [p * ratio if h else p for p, h in zip(prior, high, strict=True)]
+                t = min(max(sum(q * v for q, v in zip(joint, x, strict=True)) / sum(joint), a), b)
+                wrong = [-min(f(a), f(b)) if h else f(min(max(v, a), b)) for f, h, v in zip(c, high, x, strict=True)]
+                lost = sum(p * (ratio - 1) * max(w, 0) for p, w in zip(prior, wrong, strict=True))
+                said = max(said, sum(q * f(t) for q, f in zip(joint, c, strict=True)) + lost)
+            assert abs(max(dual + worst - said, 0) - proven) < Fraction(1, 2**120)
         assert proven <= max(dual, 0) and (short is None or proven >= dual - Fraction(short))
 
 
