@@ -78,7 +78,7 @@ def certificates(draw, slopes=(-1.0, 1.0), tilted=False):
     x = np.round(rng.random(count), 6)
     return KernelCertificate(
         tuple(mesh.tolist()) if layers else (), tuple(densities), tuple(reaches), tuple(centres) if tilted else (),
-        tuple(x.tolist()), tuple(rng.random(count)), tuple(size * rng.random(count)),
+        tuple(x.tolist()), tuple(rng.random(count)), tuple(size * rng.random(count) * (rng.random(count) < 0.8)),
         tuple(x + 0.3 * rng.normal(size=count)) if tilted else (),
         tuple((rng.normal(), rng.uniform(-0.5, 1.5)) for _ in range(draw(st.integers(0, 2)))) if tilted else (),
     )  # fmt: skip

@@ -34,15 +34,16 @@ def interval(eps=1.0, loss="abs", domain=(0, 1), **constraints):
     return optdp.Problem(optdp.LDP(eps), domain, loss, constraints=[kinds[k](v) for k, v in constraints.items()])
 
 
-def dual(certificate, problem, y):
-    """(prior's mass, int nu dlam, g at the shares y) by midpoints over the inputs."""
+def dual(certificate, problem, y, breaks=(), density=np.ones_like):
+    """(prior's mass, int nu dlam, g at the shares y) by midpoints over the inputs; under a density, that of the shares."""
     law, width, growth = problem.loss, problem.domain.width, math.expm1(float(problem.eps))
     total, value, g = 0.0, 0.0, np.zeros(y.size)
     parts = []
     mesh = np.array(certificate.mesh)
     for k, row in enumerate(certificate.densities):
-        edges = np.unique(np.concatenate([np.linspace(mesh[0], mesh[-1], FINE), mesh]))
+        edges = np.unique(np.concatenate([np.linspace(mesh[0], mesh[-1], FINE), mesh, breaks]))
         x, weight = (edges[1:] + edges[:-1]) / 2, np.diff(edges)
+        weight = weight * density(x)
         centre = np.interp(x, mesh, certificate.centres[k]) if certificate.centres else x
         parts.append((x, weight * np.interp(x, mesh, row), np.interp(x, mesh, certificate.reaches[k]), centre))
     points = np.array(certificate.points)
@@ -93,6 +94,33 @@ def test_g_is_that_of_quadrature_at_a_random_output(proof, eps, domain, share):
         assert certificate.bound(problem).value <= max(expected, 0.0) + close
     else:
         assert certificate.bound(problem).value == pytest.approx(max(expected, 0.0), abs=close)
+
+
+@settings(max_examples=40)
+@given(proofs(LOSSES[:4]), st.floats(0.02, 2.0), DOMAINS, st.floats(0, 1), st.sampled_from([0.25, 0.5, 0.7]))
+def test_under_a_density_too(proof, eps, domain, share, kink):
+    """The shares of a density that bends and jumps: its pieces are nodes of every layer."""
+    law, certificate = proof
+    low, width = domain[0], domain[1] - domain[0]
+    y, bend = low + width * share, low + width * kink
+    prior = optdp.Density.proportional((low, Fraction(bend), domain[1]), ((1, Fraction(1, 7)), (6, -1, Fraction(1, 7))))
+    layers = max(len(certificate.densities), 1)
+    shares = replace(
+        certificate, mesh=certificate.mesh or (0.0, 1.0), points=(), weights=(), point_reaches=(),
+        densities=scaled(certificate.densities, 1 / layers) or ((1.0, 0.5),), reaches=certificate.reaches or ((0.1, 0.2),),
+    )  # fmt: skip
+    problem = optdp.Problem(
+        optdp.LDP(eps), domain, optdp.Average(law, prior), constraints=(optdp.Outputs(y, y + 1e-9),)
+    )
+
+    def density(x):
+        pieces = [np.polynomial.Polynomial([float(c) for c in row]) for row in prior.coefficients]
+        at = low + width * x
+        return np.where(at < bend, pieces[0](at), pieces[1](at)) * width
+
+    _, value, g = dual(shares, problem, np.array([min((y - low) / width, 1.0)]), [kink], density)
+    expected, scale = value + min(float(g[0]), 0.0), abs(value) + abs(float(g[0]))
+    assert shares.bound(problem).value == pytest.approx(max(expected, 0.0), abs=1e-5 * (scale + 1e-9))
 
 
 @settings(max_examples=40)
@@ -308,6 +336,16 @@ def test_outputs_beyond_the_domain_never_help():
     assert (wide.lower_bound, wide.value) == (own.lower_bound, own.value)
 
 
+def test_without_multipliers_of_means_a_bound_is_that_of_all_mechanisms():
+    """Unbiased ones, whose outputs have no limits, are some of them: all outputs of the domain are searched."""
+    for reaches in ((0.5, 0.5), (0.3, 0.5), (0.5, 0.3)):
+        c = KernelCertificate(points=(0.0, 1.0), weights=(0.5, 0.5), point_reaches=reaches)
+        _, value, g = dual(c, interval(1.0, "squared"), np.linspace(0, 1, 4001))
+        found = c.bound(interval(1.0, "squared", unbiased=0)).value
+        assert found == c.bound(interval(1.0, "squared")).value == pytest.approx(value + g.min(), abs=1e-5)
+        assert 0 < found < value
+
+
 @pytest.mark.parametrize(("outputs", "unbiased"), [((0.2, 0.8), False), ((1 / 3, 0.9), False), ((-1, 2), True)])
 def test_floors_stay_within_the_outputs_that_are_allowed(outputs, unbiased):
     assert optdp.solve_kernel(1.0, rtol=0.05, outputs=outputs, unbiased=unbiased).verify()
@@ -419,6 +457,15 @@ def test_reaches_and_centres_that_are_not_symmetric_are_searched_on_both_halves(
         (layer, (0.25, 0.15, 0.35), (0.35, 0.15, 0.25)), (tilted, (-1.0, 0.5, 1.0), (0.0, 0.5, 2.0)),
     ):  # fmt: skip
         assert 0 < make(row) == pytest.approx(make(mirror), rel=1e-12)
+
+
+def test_outputs_that_are_not_symmetric_are_searched_on_both_halves():
+    """A symmetric proof whose least g is at about 0.27 and 0.73."""
+    c = KernelCertificate(points=(0.0, 1.0), weights=(0.5, 0.5), point_reaches=(0.5, 0.5))
+    for low, high in ((0.0, 1.0), (0.0, 0.6), (0.4, 1.0), (0.45, 0.95), (0.3, 0.5)):
+        _, value, g = dual(c, interval(1.0, "squared"), np.linspace(low, high, 4001))
+        found = c.bound(interval(1.0, "squared", outputs=(low, high))).value
+        assert 0 < found == pytest.approx(value + min(g.min(), 0.0), abs=1e-5) and found < value
 
 
 def test_pieces_of_a_prior_hold_where_they_are():

@@ -171,6 +171,37 @@ def test_a_forged_solution_is_found_out():
         optdp.Solution.from_dict(data | {"certificate": sound.to_dict() | {"bound": 0.5}})
 
 
+@settings(max_examples=40)
+@given(
+    st.integers(2, 5), st.integers(1, 5), st.sampled_from([Fraction(11, 10), Fraction(3), Fraction(50)]),
+    st.sampled_from(["worst", "uniform", "points"]), st.integers(0, 2**32 - 1),
+)  # fmt: skip
+def test_the_bound_is_the_dual_in_rationals(d, m, ratio, kind, seed):
+    """From the definition, for multipliers of any size and sign."""
+    rng = np.random.default_rng(seed)
+    loss = rng.random((d, m)) * 2.0 ** rng.integers(-9, 9)
+    names, order = [f"s{i}" for i in range(d)], rng.permutation(d)
+    counts = rng.integers(1, 9, d).tolist()
+    lam = [Fraction(n, sum(counts)) for n in counts]
+    prior = dict(zip([names[i] for i in order], [lam[i] for i in order], strict=True))
+    weights = ()
+    if kind == "worst":
+        weights = (rng.random(d) * 2.0 ** rng.integers(-9, 9)).tolist()
+        lam = [Fraction(w) for w in weights]
+    elif kind == "uniform":
+        lam = [Fraction(1, d)] * d
+    masses = (loss.mean(axis=1) * np.array(lam, dtype=float) * rng.uniform(0.3, 1) + 1e-3 * rng.normal(size=d)).tolist()
+    objective = (
+        optdp.WorstCase(loss) if kind == "worst" else optdp.Average(loss, "uniform" if kind == "uniform" else prior)
+    )
+    problem = optdp.Problem(optdp.LDP(optdp.log(ratio)), optdp.Alphabet(names), objective)
+    r = [[w * Fraction(v) - Fraction(n) for v in row] for w, row, n in zip(lam, loss.tolist(), masses, strict=True)]
+    g = [sum(v + (ratio - 1) * min(v, 0) for v in column) for column in zip(*r, strict=True)]
+    dual = (sum(map(Fraction, masses)) + min(0, *g)) / sum(lam)
+    proven = FiniteCertificate(tuple(weights), tuple(masses)).bound(problem).value
+    assert proven <= max(dual, 0) and proven == pytest.approx(max(float(dual), 0.0), rel=1e-12, abs=1e-15)
+
+
 def test_e_to_the_eps_is_rounded_so_that_the_bound_stays_below(monkeypatch):
     solution = optdp.solve_kernel(1, 1 - np.eye(4), domain=optdp.Alphabet(4))
     greedy = replace(solution.certificate, masses=tuple(1.05 * v for v in solution.certificate.masses))

@@ -4,7 +4,8 @@ import dataclasses
 import math
 import time
 from fractions import Fraction
-from itertools import product
+from itertools import pairwise, product
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -138,6 +139,130 @@ def test_no_prices_and_knots_prove_more_than_their_dual(kind):
             assert made.proven(problem) <= optdp.solve(problem).value
 
 
+def posteriors(prior, ratio):
+    """The vertices of Q for LIP: all coordinates but one at a bound."""
+    low, high = [p / ratio for p in prior], [min(p * ratio, Fraction(1)) for p in prior]
+    for i, sides in product(range(len(prior)), product((0, 1), repeat=len(prior))):
+        r = [(low, high)[s][k] for k, s in enumerate(sides)]
+        r[i] = 1 - sum(r) + r[i]
+        if low[i] <= r[i] <= high[i]:
+            yield r
+
+
+@settings(max_examples=80, deadline=None)
+@given(
+    st.lists(st.integers(1, 9), min_size=2, max_size=5), st.sampled_from([Fraction(11, 10), Fraction(2), Fraction(5)]),
+    st.integers(0, 2**32 - 1),
+)  # fmt: skip
+def test_under_lip_multipliers_prove_what_they_say(weights, ratio, seed):
+    """From the definitions: the largest phi - nu.r over all vertices, and U at the knots."""
+    rng, d = np.random.default_rng(seed), len(weights)
+    prior = [Fraction(w, sum(weights)) for w in weights]
+    values = tuple(float(v) for v in rng.integers(-4, 5, d) / 2)
+    centre = Fraction(float(sum(p * Fraction(v) for p, v in zip(prior, values, strict=True))))
+    x = [Fraction(v) - centre for v in values]
+    near = np.array([float(v * v) for v in x]) if rng.integers(2) else 2 * np.array(prior, dtype=float)
+    nu = (near * rng.uniform(0, 1) + rng.normal(size=d) * rng.choice([0.01, 0.1, 1.0])).tolist()
+    price = sum(Fraction(n) * p for n, p in zip(nu, prior, strict=True))
+    vertices = list(posteriors(prior, ratio))
+    priced = [sum(Fraction(n) * q for n, q in zip(nu, r, strict=True)) for r in vertices]
+    squares = [sum(q * q for q in r) for r in vertices]
+    means = [sum(a * q for a, q in zip(x, r, strict=True)) for r in vertices]
+    histogram = 1 - price - max(a - b for a, b in zip(squares, priced, strict=True))
+    total = sum(p * a * a for p, a in zip(prior, x, strict=True)) - price
+    total -= max(m * m - b for m, b in zip(means, priced, strict=True))
+    problems = [problem_of(prior, optdp.log(ratio), task) for task in (HISTOGRAM, Aggregate("sum", values))]
+    assert 0 <= max(histogram, 0) - LIPCertificate("vertices", tuple(nu)).proven(problems[0]) < Fraction(1, 2**140)
+    # Rounded outward and tightened: no coordinate can be beyond what the others leave.
+    lo = [
+        max(p / ratio, 1 - sum(min(q * ratio, 1) for k, q in enumerate(prior) if k != i)) for i, p in enumerate(prior)
+    ]
+    hi = [min(p * ratio, 1 - sum(q / ratio for k, q in enumerate(prior) if k != i)) for i, p in enumerate(prior)]
+
+    def above(slopes, level):
+        return level + sum(max(a * (s - level), b * (s - level)) for a, b, s in zip(lo, hi, slopes, strict=True))
+
+    level = Fraction(float(rng.normal() * rng.choice([0.01, 0.1, 1.0])))
+    chord = above([a + b - Fraction(n) for a, b, n in zip(lo, hi, nu, strict=True)], level)
+    chord = 1 - price - chord + sum(a * b for a, b in zip(lo, hi, strict=True))
+    proven = LIPCertificate("chord", tuple(nu), ((0.0, float(level)),)).proven(problems[0])
+    assert 0 <= max(chord, 0) - proven < Fraction(1, 2**140) and proven <= max(histogram, 0)
+    t = np.sort(rng.uniform(-1, 1, rng.integers(1, 6)) * rng.choice([0.5, 2.0])).tolist()
+    knots = tuple((a, float(rng.normal() * rng.choice([0.0, 0.01, 0.1, 1.0]))) for a in t)
+    ends = (min(means), knots[0][1]), (max(means), knots[-1][1])
+    pieces = [(min(ends[0][0], Fraction(t[0])), ends[0][1]), *knots, (max(ends[1][0], Fraction(t[-1])), ends[1][1])]
+    tops = [
+        (Fraction(a), above([2 * Fraction(a) * v - Fraction(n) for v, n in zip(x, nu, strict=True)], Fraction(b)))
+        for a, b in pieces
+    ]
+    sigma = [u - a * a for a, u in tops]
+    for (a, u), (b, v) in pairwise(tops):
+        if a < b and a < (best := (v - u) / (b - a) / 2) < b:
+            sigma.append(u + (v - u) * (best - a) / (b - a) - best * best)
+    second = sum(p * a * a for p, a in zip(prior, x, strict=True))
+    proven = LIPCertificate("knots", tuple(nu), knots).proven(problems[1])
+    assert 0 <= max(second - price - max(sigma), 0) - proven < Fraction(1, 2**140) and proven <= max(total, 0)
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    st.lists(st.integers(1, 9), min_size=2, max_size=5), st.sampled_from([Fraction(11, 10), Fraction(2), Fraction(9)]),
+    st.integers(0, 2**32 - 1),
+)  # fmt: skip
+def test_under_ldp_knots_of_a_sum_bound_what_is_between_them(weights, ratio, seed):
+    """The largest sum of P_i max(c_i, R c_i): few knots are above it, many near it."""
+    rng, d = np.random.default_rng(seed), len(weights)
+    prior = [Fraction(w, sum(weights)) for w in weights]
+    values = tuple((rng.integers(-4, 5, d) / 2).tolist())
+    centre = Fraction(float(sum(p * Fraction(v) for p, v in zip(prior, values, strict=True))))
+    x = [Fraction(v) - centre for v in values]
+    nu = [float(v * v) * rng.uniform(0.2, 1) + float(rng.normal() * rng.choice([0.01, 0.3])) for v in x]
+    worst = Fraction(0)  # Z (phi - nu.r) over all sets of high categories
+    for high in product((1, ratio), repeat=d):
+        joint = [p * s for p, s in zip(prior, high, strict=True)]
+        mean = sum(a * q for a, q in zip(x, joint, strict=True))
+        worst = max(worst, mean * mean / sum(joint) - sum(Fraction(n) * q for n, q in zip(nu, joint, strict=True)))
+    dual = sum(p * (a * a - Fraction(n)) for p, a, n in zip(prior, x, nu, strict=True)) - worst
+    problem = problem_of(prior, optdp.log(ratio), Aggregate("sum", values), "ldp")
+    for count in (*range(1, 12), 300):
+        places = np.linspace(-4, 4, 302)[1:-1] if count == 300 else np.sort(rng.uniform(-2, 2, count))
+        knots, short = tuple((t, 0.0) for t in places.tolist()), 1e-2 * float(ratio) if count == 300 else None
+        proven = LIPCertificate("knots", tuple(nu), knots).proven(problem)
+        if short is None:  # what a choice that is wrong somewhere between two knots costs, from the definition
+            cuts, said = (
+                [min(x), *(Fraction(t) for t, _ in knots if min(x) < Fraction(t) < max(x)), max(x)],
+                Fraction(0),
+            )
+            for a, b in pairwise(cuts):
+                c = [lambda t, v=v, n=n: 2 * t * v - t * t - Fraction(n) for v, n in zip(x, nu, strict=True)]
+                high = [f((a + b) / 2) > 0 for f in c]
+                joint = [p * ratio if h else p for p, h in zip(prior, high, strict=True)]
+                t = min(max(sum(q * v for q, v in zip(joint, x, strict=True)) / sum(joint), a), b)
+                wrong = [-min(f(a), f(b)) if h else f(min(max(v, a), b)) for f, h, v in zip(c, high, x, strict=True)]
+                lost = sum(p * (ratio - 1) * max(w, 0) for p, w in zip(prior, wrong, strict=True))
+                said = max(said, sum(q * f(t) for q, f in zip(joint, c, strict=True)) + lost)
+            assert abs(max(dual + worst - said, 0) - proven) < Fraction(1, 2**120)
+        assert proven <= max(dual, 0) and (short is None or proven >= dual - Fraction(short))
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    st.lists(st.integers(1, 9), min_size=2, max_size=5), st.sampled_from([Fraction(11, 10), Fraction(2), Fraction(9)]),
+    st.integers(0, 2**32 - 1),
+)  # fmt: skip
+def test_under_ldp_chords_of_a_histogram_are_above_every_posterior(weights, ratio, seed):
+    """Levels and prices that are of use at some 1/Z and not at others; a fine division loses what chords lose alone."""
+    rng, d = np.random.default_rng(seed), len(weights)
+    prior = [Fraction(w, sum(weights)) for w in weights]
+    problem, sets = problem_of(prior, optdp.log(ratio), notion="ldp"), list(product((False, True), repeat=d))
+    for _ in range(4):
+        nu = [2 * float(p) * rng.uniform(0.5, 1.5) + float(rng.normal() * rng.choice([1e-3, 0.1])) for p in prior]
+        dual = ldp_dual(problem, nu, ratio, sets)
+        t = np.sort(rng.uniform(1 / float(ratio), 1, rng.integers(1, 9))).tolist()
+        knots = tuple((a, float(rng.normal() * rng.choice([1e-3, 0.1, 1.0]))) for a in t)
+        assert LIPCertificate("chord", tuple(nu), knots).proven(problem) <= max(dual, 0)
+
+
 @pytest.mark.parametrize("weights", [(7, 2, 1), (1, 2, 7), (3, 1), (1, 3), (4, 2, 1, 1)])
 @pytest.mark.parametrize("kind", ["sum", "histogram"])
 def test_no_prices_and_knots_prove_more_than_is_attained_under_lip(kind, weights):
@@ -269,6 +394,37 @@ def test_floats_that_hope_for_too_much_prove_nothing(monkeypatch):
         dual = ldp_dual(problem, nu, ratio, product((False, True), repeat=len(weights)))
         above = 1 - sum(Fraction(n) * p for n, p in zip(nu, prior.exact, strict=True))
         assert 0 <= max(min(dual, above), 0) - LIPCertificate("vertices", nu).proven(problem) < Fraction(1, 2**140)
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.integers(0, 2**32 - 1), st.integers(2, 6), st.sampled_from([1.0, 1.1, 2.0, 5.0]))
+def test_a_set_is_closed_only_if_no_more_categories_bring_it_above(seed, d, hope):
+    """By all subsets of what is left, with floats that hope for too much about where the set begins."""
+    rng, near, nb = np.random.default_rng(seed), lip._floats, 2 * lip.BITS
+    counts = np.diff([0, *np.sort(rng.choice(39, d - 1, replace=False)) + 1, 40]).tolist()
+    prior = optdp.Prior.of([Fraction(w, 40) for w in counts])
+    proof = lip._Proof(
+        LIPCertificate("vertices", (0.0,) * d), prior, HISTOGRAM, Fraction(int(rng.integers(12, 60)), 10)
+    )
+    base = 2 * prior.probabilities * rng.uniform(0.2, 1.2) + rng.normal(size=d) * rng.choice([1e-3, 0.05])
+    v = np.array([int(Fraction(n) * 2**nb) for n in base.tolist()], dtype=object)
+
+    def states(v):
+        """(Z, sum (P s)^2, C) when none of the categories is high, and with each set of them."""
+        chosen = [proof._chosen(np.array(high)) for high in product((False, True), repeat=d)]
+        return [(int(s.sum()), int((s * s).sum()), int((s * v).sum())) for s in chosen]
+
+    level = max(Fraction((q << nb) - z * c, z * z) for z, q, c in states(v))  # that of the largest is then about 0
+    v = v + int(level * Fraction(rng.choice([0.9, 0.99, 0.999, 1.001, 1.01, 1.1]).item()))
+    found, calls = states(v), []
+
+    def hopeful(numbers, unit):
+        calls.append(unit)
+        return near(numbers, unit) * (hope if len(calls) == 1 else 1.0)
+
+    with mock.patch.object(lip, "_floats", hopeful):
+        (left,) = proof._not_closed(np.arange(d), v, nb, *(np.array([n], dtype=object) for n in found[0]))
+    assert left or max((q << nb) - z * c for z, q, c in found) <= 0
 
 
 # --- work is counted before it is done

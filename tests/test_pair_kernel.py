@@ -16,7 +16,7 @@ from scipy.stats import chisquare
 import optdp
 from optdp.certificates import pair
 from optdp.certificates.base import Certificate, Refusal
-from optdp.certificates.pair import Dual, PairCertificate
+from optdp.certificates.pair import CLOSE, Dual, PairCertificate
 from optdp.design import pair_kernel
 from optdp.exact import Fields
 from optdp.exact.rounding import TOTAL, Table
@@ -46,6 +46,8 @@ DISTANCE = optdp.PairLoss(distance, "distance", 1.0)
 RELATIVE = optdp.PairLoss(relative, "relative", (110.0, 10.0))
 TILTED = optdp.PairLoss(tilted, "tilted", 3.0)
 ASYMMETRIC = optdp.PairLoss(asymmetric, "asymmetric", 6.0)
+STEEPER = optdp.PairLoss(tilted, "tilted on [2, 5]", (10.0, 6.0))
+SIDED = optdp.PairLoss(lambda x, y: np.where(y > x, 3.0, 1.0) * np.abs(y - x), "sided", 3.0)
 TRIANGLE = optdp.Density((0, 1), ((0, 2),))
 
 
@@ -184,6 +186,66 @@ def test_no_output_has_a_price_below_the_proven_one(rows, eps, loss):
     r = loss.of(np.array(points)[:, None], y) - np.array(thresholds)[:, None]
     prices = np.array(weights) @ (r + np.expm1(eps) * np.minimum(r, 0))
     assert prices.min() >= proven - 1e-12 * np.exp(eps)
+
+
+@settings(max_examples=20, deadline=None)
+@given(
+    st.lists(st.tuples(st.floats(2, 5), st.floats(0.01, 1), st.floats(0, 3)), min_size=1, max_size=4, unique_by=lambda r: r[0]),
+    st.floats(0.1, 4), st.sampled_from([DISTANCE, SIDED, STEEPER]),
+    st.sampled_from([None, ([4.5, 2.0, 3.0], [0.2, 0.5, 0.3]), "uniform", optdp.Density((2, 5), (("-4/9", "2/9"),))]),
+    st.sampled_from([None, (3.0, 4.5), (1.0, 3.5)]),
+)  # fmt: skip
+def test_the_bound_is_the_dual_of_its_multipliers(rows, eps, loss, prior, outputs):
+    """From the definition, with outputs one by one: no more, and less by what cells may lose alone."""
+    points, weights, thresholds = map(np.array, zip(*sorted(rows), strict=True))
+    limits = () if outputs is None else (optdp.Outputs(*outputs),)
+    problem = optdp.Problem(
+        optdp.LDP(eps), (2, 5), loss if prior is None else optdp.Average(loss, prior), constraints=limits
+    )
+    cells = 6 if prior is not None and not isinstance(prior, tuple) else 0
+    inputs, lam, lost = points, weights / weights.sum(), 0.0
+    if isinstance(prior, tuple):
+        inputs, lam = np.array(prior[0]), np.array(prior[1])
+    elif prior is not None:
+        x = 2 + 3 * (np.arange(6000) + 0.5) / 6000
+        inputs, mass = 2 + (np.arange(6) + 0.5) / 2, np.full(6000, 1 / 6000) if prior == "uniform" else (x - 2) / 9000
+        lam = mass.reshape(6, -1).sum(axis=1)
+        lost = loss.rates[0] * float(mass @ np.abs(x - np.repeat(inputs, 1000)))
+    t = np.interp(inputs, points, thresholds)
+    y = np.linspace(*(outputs or (2.0, 5.0)), 1201)
+    r = loss.of(inputs[:, None], y) - t[:, None]
+    dual = lam @ t + min(0.0, float((lam @ (r + np.expm1(eps) * np.minimum(r, 0))).min())) - lost
+    made = PairCertificate(tuple(points), () if prior is not None else tuple(weights), tuple(thresholds), cells)
+    proven, rounding = made.bound(problem).value, 1e-9 * np.exp(eps)
+    lost = CLOSE * float(lam @ t) + loss.rates[1] * np.exp(eps) * (y[1] - y[0]) / 2
+    assert max(dual - lost, 0.0) - rounding <= proven <= max(dual, 0.0) + rounding
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    st.integers(1, 60),
+    st.floats(0.01, 30),
+    st.sampled_from([2.0**-1060, 2.0**-30, 1.0, 2.0**60, 2.0**400]),
+    st.integers(0, 999),
+)
+def test_roundings_of_prices_are_paid_for(count, eps, unit, seed):
+    """Losses whose prices cancel: no float is above the rational number that these floats define."""
+    rng = np.random.default_rng(seed)
+    points = np.sort(rng.choice(2**20, count, replace=False)) / 2**20
+    own = optdp.PairLoss(lambda x, y: unit * np.abs(np.sin(1e3 * x)) + 0 * y, "wave", (1e3 * unit, 0.0))
+    losses = own.of(points, 0.0)
+    thresholds = losses * (1 + rng.choice([1e-3, 2.0**-50]) * rng.normal(size=count))
+    dual = Dual.of(
+        PairCertificate(tuple(points), tuple(rng.random(count) + 1e-3), tuple(thresholds)),
+        optdp.Problem(optdp.LDP(eps), (0, 1), own),
+    )
+    r = [Fraction(loss) - Fraction(t) for loss, t in zip(losses.tolist(), dual.thresholds.tolist(), strict=True)]
+    g = sum(Fraction(w) * (v + Fraction(dual.more) * min(v, 0)) for w, v in zip(dual.weights.tolist(), r, strict=True))
+    for reach in (np.zeros(1), np.ones(1)):
+        price = dual.prices(np.array([0.5]), reach)[0].item()
+        assert Fraction(price) <= g
+        size = float(dual.weights @ losses) * np.exp(eps)
+        assert price >= float(g) - 1e-12 * size - 1e-290
 
 
 @given(st.lists(st.floats(-1e16, 1e16), min_size=2, max_size=2, unique=True).map(sorted), st.booleans())

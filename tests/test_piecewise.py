@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.integrate import quad
-from scipy.optimize import minimize_scalar
+from scipy.optimize import brentq, minimize_scalar
 from scipy.stats import kstest
 
 import optdp
@@ -485,6 +485,28 @@ def test_certificate_thresholds_above_the_optimum_fail():
         assert BathtubCertificate(optimum * (1 - 1e-15)).bound(problem).value == optimum * (1 - 1e-15)
         with pytest.raises(Refusal, match="too high"):
             BathtubCertificate(optimum * (1 + 1e-14)).bound(problem)
+
+
+@pytest.mark.parametrize("domain", [optdp.Interval(2, 5), optdp.Interval(0, 0.25), optdp.Circle(3)], ids=str)
+@pytest.mark.parametrize("loss", [optdp.Power(1), optdp.Power(2), optdp.Power(1.5), optdp.Huber(0.2)], ids=str)
+def test_thresholds_are_proven_up_to_the_root_of_the_bathtub_equation(domain, loss):
+    """In units of the domain, by quadrature: the mean loss above t is E times that below."""
+    reach, eps = float(domain.exact_reach), 1.5
+
+    def above(t):
+        edge = brentq(lambda u: loss.of(0.0, u) - t, 0, reach)
+        below = quad(lambda u: t - loss.of(0.0, u), 0, edge, points=[min(0.2, edge)])[0]
+        return quad(lambda u: loss.of(0.0, u) - t, edge, reach, points=[max(0.2, edge)])[0] - math.exp(eps) * below
+
+    problem = optdp.Problem(optdp.LDP(eps), domain, loss, optdp.Piecewise(3))
+    root = brentq(above, 0, float(loss.of(0.0, reach)), xtol=1e-15, rtol=1e-14)
+    assert BathtubCertificate(root * (1 - 1e-8)).bound(problem).value == root * (1 - 1e-8)
+    with pytest.raises(Refusal, match="too high"):
+        BathtubCertificate(root * (1 + 1e-8)).bound(problem)
+    two = replace(problem, family=optdp.Piecewise(2))
+    if isinstance(domain, optdp.Interval):
+        mean = quad(lambda u: loss.of(0.0, u), 0, reach, points=[min(0.2, reach)])[0] / reach
+        assert ConstantCertificate().bound(two).value == pytest.approx(mean, rel=1e-9)
 
 
 def test_progress_is_told_and_logged(caplog):

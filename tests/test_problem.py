@@ -533,3 +533,11 @@ def test_points_of_a_prior_that_are_no_floats_are_refused(points):
             make()
     kept = optdp.Average("abs", ([0, 2**53 + 2], [0.5, 0.5])).on(area)
     assert kept.prior.categories == (0.0, 2.0**53 + 2)
+
+
+def test_fractions_of_numpys_integers_are_read_as_exact_ones():
+    """They keep numpy's integers, which overflow and have no bit_length."""
+    counts = np.array([5, 3, 2])
+    prior = optdp.Prior.of([Fraction(n, counts.sum()) for n in counts])
+    assert prior == optdp.Prior.of([Fraction(n, 10) for n in (5, 3, 2)])
+    assert {type(w) for w in prior.weights} == {int}

@@ -356,7 +356,7 @@ class _Layer:
         # Nodes are added where a window's upper end passes a knot of the loss, and where the prior's density changes.
         inner = {p for a, b, _ in prior or () for p in (a, b) if x[0] < p < x[-1]}
         if centre is None:
-            for t in [k / dual.slopes[1 if k > 0 else 0] for k in dual.knots if k]:
+            for t in [k / dual.slopes[1] for k in dual.knots if k > 0]:
                 for i in range(len(x) - 1):
                     if min(reach[i], reach[i + 1]) < t < max(reach[i], reach[i + 1]):
                         inner.add(x[i] + (x[i + 1] - x[i]) * (t - reach[i]) / (reach[i + 1] - reach[i]))

@@ -197,7 +197,9 @@ def _plain(name: Any) -> Any:
 def _entry(i: int, value: Any) -> Fraction:
     value = _plain(value)
     require.real(f"prior[{i}]", value, low=0.0, high=1.0)
-    return Fraction(value) if isinstance(value, (numbers.Rational, float)) else Fraction(float(value))
+    if isinstance(value, numbers.Rational):  # a Fraction of numpy's integers keeps them, and they overflow
+        return Fraction(int(value.numerator), int(value.denominator))
+    return Fraction(float(value))
 
 
 def _some(names: tuple[Any, ...]) -> str:
