@@ -652,6 +652,17 @@ def test_tables_are_refused_where_floats_are_few(ends, eps, what, given):
         optdp.estimate(mechanism, outputs, what, **given)
 
 
+def test_directions_are_refused_where_floats_are_few():
+    """ "Density and probability add up to 1.03": to be corrected, it was said."""
+    circle = optdp.Circle(1.0, 1e14)
+    mechanism = optdp.solve_piecewise(2.0, domain=circle).mechanism
+    with pytest.raises(ValueError, match=r"^mechanism is not allowed: floats .* too few for estimates; subtract "):
+        optdp.estimate(mechanism, mechanism.randomize(np.full(100, 1e14), 1))
+    for area, goal in ((circle, "distribution"), (circle, "answers"), ((2.0**53, 2.0**53 + 4), "answers")):
+        with pytest.raises(ValueError, match=r"^domain is not allowed: floats .* too few for estimates; subtract "):
+            optdp.recommend(area, 1.0, goal=goal)
+
+
 @pytest.mark.parametrize("domain", [(0.0, 1e-200), (0.0, 1e155), (-1e300, 1e300)])
 def test_means_beyond_floats_are_refused(domain):
     """The first had a standard error of 0, with an interval whose ends were exchanged; the others an OverflowError."""

@@ -55,7 +55,7 @@ from optdp.mechanisms.base import Mechanism
 from optdp.mechanisms.frequency import FrequencyOracle
 from optdp.problem import Alphabet, Ball, Box, Circle, Interval, Prior, PriorLike, Sphere
 from optdp.statistics import bayes
-from optdp.statistics.channel import Channel, few_floats, kept, mixed
+from optdp.statistics.channel import Channel, few_floats, kept, mixed, refuse_few_floats
 from optdp.statistics.likelihood import maximise
 from optdp.statistics.tables import Printed, frame
 from optdp.statistics.tally import Moments, Sample, Tally
@@ -1165,6 +1165,7 @@ def mean_tables(mechanism: Mechanism) -> MeanTables:
 def _direction(mechanism: Mechanism, data: Data, ask: _Ask) -> Estimate:
     """The mean direction on a circle: noise that turns with the input shortens the mean vector and does not turn it."""
     domain: Any = mechanism.domain
+    refuse_few_floats("mechanism", domain)
     turn = 2 * np.pi / domain.period
     n, sums = data.directions()
     c, s, cc, ss, sc = (sums / n).tolist()

@@ -203,7 +203,7 @@ def recommend(
         )
     if isinstance(area, Circle) and goal in ("mean", "quantile"):
         raise ValueError(f"goal = {goal!r} is not allowed on {area}: use 'distribution' or 'answers'")
-    if isinstance(area, Interval) and goal != "answers":
+    if isinstance(area, Interval | Circle):
         refuse_few_floats("domain", area, FLOATS)
     if q is not None and goal != "quantile":
         raise ValueError(f"q = {q!r} is not allowed with goal = {goal!r}: it is for goal = 'quantile'")
