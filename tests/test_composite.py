@@ -338,6 +338,15 @@ def test_the_mapping_and_its_inverse():
     assert solution.mechanism.domain.width == pytest.approx(4.0)
 
 
+def test_too_few_floats_for_quadrature_are_called_so():
+    """Densities were to be corrected."""
+    mechanism = CompositeMechanism.private(1.0, 0.4, (2.0**53, 2.0**53 + 4), as_activation("A2"))
+    with pytest.raises(
+        ValueError, match=r"instead of 1: between 9[0-9.]+ and 9[0-9.]+ are too few floats .*; subtract"
+    ):
+        mechanism.expected_loss(2.0**53, "abs")
+
+
 @pytest.mark.parametrize("activation", ["A1", "A2", "A3"])
 @pytest.mark.parametrize("base", ["B1", Quartic(0.8), Steps((4, 3, 3, 4))], ids=str)
 @pytest.mark.parametrize("eps, width, shift", [(0.6, 0.3, 0.0), (3.0, 0.02, 0.4)])
