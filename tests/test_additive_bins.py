@@ -78,6 +78,31 @@ def test_pairs_and_ratios_against_cells_written_out(noise):
         assert noise.exact_ratio is None
 
 
+@settings(max_examples=12, deadline=None)
+@given(noise=noises, bins=st.booleans(), reach=st.floats(0.1, 1.5), eps=st.floats(0.0, 3.0), alpha=st.floats(1.1, 6.0))
+def test_cells_in_parts_are_the_same_noise(noise, bins, reach, eps, alpha):
+    """Shifts in between the lattice's are among those of the finer one: what is said of both must agree."""
+    noise = replace(noise, bins=bins)
+    weights, tail = (tuple(v for v in part for _ in range(3)) for part in (noise.weights, noise.tail))
+    weights = weights if bins else weights[1:]  # of a cell around 0 one part is in the middle, two on either side
+    finer = replace(noise, n=3 * noise.n, atom=3 * noise.atom, weights=weights, tail=tail)
+    ratio = Fraction(math.exp(eps))
+    assert finer.exact_delta(ratio) == noise.exact_delta(ratio) and finer.exact_ratio == noise.exact_ratio
+    assert noise.exact_delta(ratio, reach) >= finer.hockey_stick(Fraction(reach), ratio)
+    assert finer.exact_delta(ratio, reach) == pytest.approx(noise.exact_delta(ratio, reach), abs=1e-11)
+    for own, other in ((noise.mu(), finer.mu()), (noise.kl(), finer.kl()), (noise.renyi(alpha), finer.renyi(alpha))):
+        assert own == pytest.approx(other, rel=1e-9)
+    for loss in ("abs", "squared", optdp.Threshold(0.7), optdp.Power(1.5), optdp.Huber(0.6)):
+        assert noise.enclose_loss(loss) == pytest.approx(finer.enclose_loss(loss), rel=1e-9)
+    for level in (0.3, 0.9):
+        assert noise.enclose_quantile(level) == pytest.approx(finer.enclose_quantile(level), rel=1e-9)
+    if noise.tail:
+        bounds = optdp.RDP(alpha, noise.renyi(alpha), 1.5), optdp.KL(noise.kl(), 1.5), optdp.GDP(noise.mu(), 1.5)
+        for privacy in bounds:
+            assert noise.admitted(privacy) and finer.admitted(privacy)
+            assert noise.admitted(replace(privacy, sensitivity=reach))
+
+
 @settings(max_examples=20, deadline=None)
 @given(noise=noises, level=st.floats(0.01, 0.99))
 def test_the_distribution_and_its_losses(noise, level):

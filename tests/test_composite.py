@@ -338,6 +338,31 @@ def test_the_mapping_and_its_inverse():
     assert solution.mechanism.domain.width == pytest.approx(4.0)
 
 
+def test_too_few_floats_for_quadrature_are_called_so():
+    """Densities were to be corrected."""
+    mechanism = CompositeMechanism.private(1.0, 0.4, (2.0**53, 2.0**53 + 4), as_activation("A2"))
+    with pytest.raises(
+        ValueError, match=r"instead of 1: between 9[0-9.]+ and 9[0-9.]+ are too few floats .*; subtract"
+    ):
+        mechanism.expected_loss(2.0**53, "abs")
+
+
+@pytest.mark.parametrize("activation", ["A1", "A2", "A3"])
+@pytest.mark.parametrize("base", ["B1", Quartic(0.8), Steps((4, 3, 3, 4))], ids=str)
+@pytest.mark.parametrize("eps, width, shift", [(0.6, 0.3, 0.0), (3.0, 0.02, 0.4)])
+def test_the_ratio_is_that_of_two_densities(activation, base, eps, width, shift):
+    """Not below any two on a grid, and that of two of them where window and base are constant."""
+    mechanism = CompositeMechanism.private(
+        eps, width, (2.0, 5.0), as_activation(activation), as_base(base), shift=shift
+    )
+    (low, high), x = mechanism.support(), np.linspace(2.0, 5.0, 301)
+    density = mechanism.density(np.linspace(low, high, 999)[1:-1, None], x[None, :])
+    found = float((density.max(axis=1) / density.min(axis=1)).max())
+    assert found <= float(mechanism.exact_ratio) * (1 + 1e-9) <= math.exp(eps) * (1 + 2e-9)
+    if activation == "A1" and base == "B1":
+        assert found == pytest.approx(float(mechanism.exact_ratio), rel=1e-9)
+
+
 def _sampling(draws, points, epsilons):
     for eps in epsilons:
         for name, base in SIX:

@@ -6,6 +6,7 @@ import importlib.util
 import math
 from fractions import Fraction
 from pathlib import Path
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -195,6 +196,30 @@ def test_composition_up_to_the_largest_epsilon_and_of_noise_that_tells_all():
         assert 0.9 < composed_delta(noise, 7.3, 1) <= 1 and composed_delta(noise, 60.0, 2) <= 1e-11
     silent = AdditiveMechanism(optdp.Integers(), 1, 1, (1,))
     assert composed_delta(silent, 1.0, 3) == silent.delta(1.0) == 1.0
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    weights=st.lists(st.integers(0, 40), min_size=1, max_size=5).filter(any),
+    n=st.integers(1, 2), k=st.integers(1, 3), eps=st.floats(0, 4), coarse=st.sampled_from([None, 0.3, 1.7]),
+)  # fmt: skip
+def test_composition_against_all_outputs_written_out(weights, n, k, eps, coarse):
+    """Up to three answers of noise on few integers, whose masses need not fall with the distance, nor losses be finite."""
+    noise = AdditiveMechanism(optdp.Integers(), float(n), n, tuple(weights))
+    exact = []
+    for shift in range(1, n + 1):
+        pair = noise.pair(shift)
+        p, q = (np.array([float(Fraction(x, pair.total)) for x in part]) for part in (pair.p, pair.q))
+        ps, qs = np.ones(1), np.ones(1)
+        for _ in range(k):
+            ps, qs = np.outer(ps, p).ravel(), np.outer(qs, q).ravel()
+        exact.append(float(np.maximum(ps - math.exp(eps) * qs, 0.0).sum()))
+    found = composed_delta(noise, eps, k, step=coarse)
+    assert max(exact) - 1e-15 <= found <= 1.0
+    with mock.patch.object(accounting, "OUTSIDE", 0.05):  # what is left out of the convolution is allowed for
+        assert composed_delta(noise, eps, k, step=coarse) >= min(1.0, max(exact) + 0.01)
+    if n == 1 and not coarse:  # one pair of neighbours decides
+        assert found <= max(exact) + 2e-3
 
 
 @pytest.mark.parametrize("k", [1, 10, 100])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import json
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import fields as dataclass_fields
@@ -46,6 +47,10 @@ MODULES = (
     "varying_window", "baselines.calibrated", "baselines.clamped", "baselines.frequency", "baselines.noise",
     "baselines.plane", "baselines.unbiased", "baselines.vector",
 )  # fmt: skip
+
+
+#: Floats in the range of the outputs from which on quadrature has points enough between them.
+MANY = 2**30
 
 
 def asked_for(privacy: object) -> None:
@@ -291,6 +296,10 @@ class Mechanism(ABC):
         if not np.abs(mass - 1).max(initial=0.0) <= 1e-6:  # a NaN is no mass either
             total = f"{type(self).__name__} add up to {np.ravel(mass)[np.argmax(np.abs(mass - 1))]:.9g} instead of 1"
             told = "define `support` and `atoms` if outputs are missed, else correct them"
+            if type(self).density is not Mechanism.density and self._numeric and np.isfinite(self.support()).all():
+                low, high = (float(end) for end in self.support())
+                if high - low < MANY * math.ulp(max(abs(low), abs(high))):
+                    told = f"between {low!r} and {high!r} are too few floats for quadrature; subtract {low!r} from the numbers"
             raise ValueError(f"density and probability of {total}: {told}")
 
     def _positive(self, name: str, values: np.ndarray) -> np.ndarray:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import lru_cache, wraps
 from itertools import pairwise
@@ -25,6 +26,24 @@ INPUTS = 4096
 AT_ONCE = 256
 #: Cells of the outputs for the mean: an average loses little by them.
 MEAN_CELLS = 128
+#: Floats in a domain for which there are tables: with fewer, what is sent is too far from where a density says that it is. For
+#: surveys that are planned, of any size, `FLOATS`.
+FEW, FLOATS = 2**16, 2**20
+
+
+def few_floats(domain: Any, least: int = FEW) -> bool:
+    """Whether there are fewer between the ends."""
+    return bool(domain.upper - domain.lower < least * math.ulp(max(abs(domain.lower), abs(domain.upper))))
+
+
+def refuse_few_floats(name: str, domain: Any, least: int = FEW) -> None:
+    """**Raises** ValueError, naming the argument, where floats are too coarse for estimates."""
+    if few_floats(domain, least):
+        step = math.ulp(max(abs(domain.lower), abs(domain.upper)))
+        raise ValueError(
+            f"{name} is not allowed: floats of this size are up to {step:g} apart, and fewer than {least} are in {domain}, too "
+            f"few for estimates; subtract {domain.lower!r} from the numbers"
+        )
 
 
 def kept(function: Any) -> Any:
@@ -145,9 +164,11 @@ class Channel:
     def matrix(self, inputs: ArrayLike) -> np.ndarray:
         """P(cell | input), shape (cells, inputs).
 
-        **Raises** ValueError if density and probabilities do not add up to 1.
+        **Raises** ValueError if density and probabilities do not add up to 1, or describe what is sent, a float, too badly.
         """
         x = np.asarray(inputs)
+        if self.edges.size:
+            refuse_few_floats("mechanism", self.mechanism.domain)
         parts = [self._between(x)] if self.edges.size else []
         if len(self.atoms):
             parts.append(np.asarray(self.mechanism.probability(self.atoms[:, None], x[None, :]), dtype=float))
@@ -298,6 +319,7 @@ def mixed(channel: Channel, edges: ArrayLike) -> np.ndarray:
         if not all(part.size for part in inside):
             raise ValueError("bins are not allowed here: each must hold an integer")
         return np.stack([channel.matrix(part).mean(axis=1) for part in inside], axis=1)
+    refuse_few_floats("mechanism", domain)  # inputs that are spread evenly are elsewhere when read as floats
     points = -(-INPUTS // (edges.size - 1))
     share = (np.arange(points) + 0.5) / points
     x = (edges[:-1, None] + share * np.diff(edges)[:, None]).reshape(-1)

@@ -55,7 +55,7 @@ from optdp.mechanisms.base import Mechanism
 from optdp.mechanisms.frequency import FrequencyOracle
 from optdp.problem import Alphabet, Ball, Box, Circle, Interval, Prior, PriorLike, Sphere
 from optdp.statistics import bayes
-from optdp.statistics.channel import Channel, kept, mixed
+from optdp.statistics.channel import Channel, few_floats, kept, mixed, refuse_few_floats
 from optdp.statistics.likelihood import maximise
 from optdp.statistics.tables import Printed, frame
 from optdp.statistics.tally import Moments, Sample, Tally
@@ -899,14 +899,14 @@ def affine_mean(mechanism: Mechanism) -> tuple[float, float] | None:
     """(a, b) if E[Y | x] = a + b x with b != 0 at every x tried, else None."""
     domain = mechanism.domain
     finite = np.isfinite(domain.lower)
+    if few_floats(domain):  # means of floats are none, and those of biased mechanisms may be rounded to the inputs
+        return (0.0, 1.0) if mechanism.check_unbiased().passed else None
     x = np.linspace(domain.lower, domain.upper, 129) if finite else np.arange(-64.0, 65.0)
     means = np.asarray(mechanism.mean(x))
     slope = (means[-1] - means[0]) / (x[-1] - x[0])
     off = np.abs(means - means[0] - slope * (x - x[0])).max()
     if not abs(slope) > 1e-9 or off > 1e-9 * abs(slope) * (x[-1] - x[0]):
-        return (
-            (0.0, 1.0) if mechanism.check_unbiased().passed else None
-        )  # where floats are few, means of floats are none
+        return None
     return float(means[0] - slope * x[0]), float(slope)
 
 
@@ -919,7 +919,7 @@ def _mean(mechanism: Mechanism, data: Data, ask: _Ask) -> Estimate:
         if line is None:
             raise NotIdentified("the mean is not identified: E[Y | x] is not affine in the input")
         return _corrected(mechanism, data, ask, line, _noise(mechanism))
-    if line is not None and domain.upper - domain.lower < GRID * np.spacing(max(abs(domain.lower), abs(domain.upper))):
+    if line is not None and few_floats(domain):
         return _corrected(mechanism, data, ask, line, _noise(mechanism))  # tables need inputs between the floats
     tables, counts = mean_tables(mechanism), data.counts(Channel.coarse(mechanism))
     n = int(counts.sum())
@@ -1165,6 +1165,7 @@ def mean_tables(mechanism: Mechanism) -> MeanTables:
 def _direction(mechanism: Mechanism, data: Data, ask: _Ask) -> Estimate:
     """The mean direction on a circle: noise that turns with the input shortens the mean vector and does not turn it."""
     domain: Any = mechanism.domain
+    refuse_few_floats("mechanism", domain)
     turn = 2 * np.pi / domain.period
     n, sums = data.directions()
     c, s, cc, ss, sc = (sums / n).tolist()

@@ -48,9 +48,10 @@ from optdp.mechanisms.base import Mechanism
 from optdp.mechanisms.frequency import COINS, FrequencyOracle, SubsetOracle
 from optdp.problem import LDP, Interval, OneHot
 from optdp.statistics import tables
+from optdp.statistics.channel import FLOATS, refuse_few_floats
 from optdp.statistics.estimate import POPULATION, Estimate, NotIdentified, averaged, estimate, project  # fmt: skip
 from optdp.statistics.portable import NUMBER, lookup
-from optdp.statistics.recommend import BINS, GOALS, RTOL, candidates, refuse_few_floats, unit_error
+from optdp.statistics.recommend import BINS, GOALS, RTOL, candidates, unit_error
 from optdp.statistics.schema import Category, Column
 from optdp.statistics.tally import Tally
 
@@ -905,7 +906,7 @@ def plan(
         raise ValueError("goal = 'frequencies' is not allowed for numbers: use 'distribution'")
     for name, column in schema.items():
         if isinstance(column.domain, Interval) and goals[name] != "answers":
-            refuse_few_floats(f"schema[{name!r}]", column.domain)
+            refuse_few_floats(f"schema[{name!r}]", column.domain, FLOATS)
     weight = {name: require.real("weights", (weights or {}).get(name, 1.0), low=0.0, open_low=True) for name in schema}
     heaviest = max(weight.values())  # by which they are divided: sums of the largest floats are none
     tell, made = Progress(progress), dict[Any, tuple[Mechanism, float]]()

@@ -38,7 +38,7 @@ from optdp.mechanisms import baselines
 from optdp.mechanisms.base import Mechanism
 from optdp.problem import LDP, Average, Density, Prior, PriorLike, Problem, Unbiased, WorstCase
 from optdp.problem.domains import Alphabet, Circle, DomainLike, Interval, OneHot, as_domain
-from optdp.statistics.channel import Channel, mixed
+from optdp.statistics.channel import FLOATS, Channel, mixed, refuse_few_floats
 from optdp.statistics.estimate import (
     NotIdentified,
     affine_mean,
@@ -56,8 +56,6 @@ if TYPE_CHECKING:
 GOALS = ("mean", "quantile", "distribution", "frequencies", "answers")
 #: The most people.
 PEOPLE = 10**12
-#: Floats in a domain whose numbers are estimated: with fewer, roundings of means are no longer small beside errors.
-FLOATS = 2**20
 #: Bins in which distributions are compared, and steps of the search for the worst population.
 BINS, STEPS = 8, 300
 #: Equal parts of a domain in which a population is spread evenly where the error of a quantile is simulated; the most people for
@@ -205,8 +203,8 @@ def recommend(
         )
     if isinstance(area, Circle) and goal in ("mean", "quantile"):
         raise ValueError(f"goal = {goal!r} is not allowed on {area}: use 'distribution' or 'answers'")
-    if isinstance(area, Interval) and goal != "answers":
-        refuse_few_floats("domain", area)
+    if isinstance(area, Interval | Circle):
+        refuse_few_floats("domain", area, FLOATS)
     if q is not None and goal != "quantile":
         raise ValueError(f"q = {q!r} is not allowed with goal = {goal!r}: it is for goal = 'quantile'")
     q = require.real("q", 0.5 if q is None else q, low=0.0, high=1.0, open_low=True, open_high=True)
@@ -217,16 +215,6 @@ def recommend(
             raise ValueError("eps is missing: give eps, or both n and error, from which it is computed")
         eps = _least_eps(area, goal, n, error, prior, q, tell)
     return _ranked(area, require.exact_epsilon(eps), goal, n, error, prior, q, tell, quick=False)
-
-
-def refuse_few_floats(name: str, domain: Interval) -> None:
-    """**Raises** ValueError, naming the argument, where floats are too coarse for estimates."""
-    step = math.ulp(max(abs(domain.lower), abs(domain.upper)))
-    if domain.upper - domain.lower < FLOATS * step:
-        raise ValueError(
-            f"{name} is not allowed: floats of this size are up to {step:g} apart, and fewer than {FLOATS} are in {domain}, too "
-            f"few for estimates; subtract {domain.lower!r} from the numbers"
-        )
 
 
 def _least_eps(area: Any, goal: str, n: int, error: float, prior: Any, q: float, tell: Progress) -> float:
