@@ -422,12 +422,21 @@ def test_any_multipliers_give_a_valid_bound(eps, delta, n, q, data):
 
 
 @settings(max_examples=50, deadline=None)
-@given(q=st.floats(1.0, 4.0), n=st.integers(1, 12), x=st.floats(0.0, 6.0))
-def test_lattice_costs_lie_below_the_loss(q, n, x):
-    """The broken line through the lattice costs is nowhere above L."""
-    last = 6 * n + 2
+@given(q=st.floats(1.0, 4.0), n=st.integers(1, 12))
+def test_lattice_costs_lie_below_the_loss(q, n):
+    """The broken line through the lattice costs is nowhere above L, up to its last point."""
+    last = 2 * n + 2
     costs = [float(Fraction(int(c), 2**110)) for c in lattice_costs(Power(q), 1.0, n, last)]
-    assert np.interp(x * n, np.arange(last + 1), costs) <= x**q + 1e-12 * (1 + x**q)
+    x = np.linspace(0, last / n, 12 * last + 1)
+    assert (np.interp(x * n, np.arange(last + 1), costs) <= x**q + 1e-12 * (1 + x**q)).all()
+
+
+@pytest.mark.parametrize("n", [1, 2, 7])
+def test_costs_of_a_polynomial_are_those_of_its_power(n):
+    """Chords of x^2 sag by h^2/4: no more is taken off where it is given by its coefficients, in one piece or in two."""
+    plain = lattice_costs(Power(2), 1.0, n, 5 * n).tolist()
+    assert plain == lattice_costs(optdp.Pieces((0,), ((0, 0, 1),)), 1.0, n, 5 * n).tolist()
+    assert plain == lattice_costs(optdp.Pieces((0, 2), ((0, 0, 1), (0, 0, 1))), 1.0, n, 5 * n).tolist()
 
 
 @pytest.mark.parametrize("q", [1, 2])

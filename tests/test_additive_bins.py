@@ -379,6 +379,29 @@ def test_the_divergence_bound_is_what_its_module_says_pair_by_pair(n, lam, falls
     assert every > proven - 1e-9 * (1 + abs(proven))
 
 
+def test_what_is_no_reference_for_a_divergence_is_refused():
+    """Pairs reach as far as shifts do: a reference of no more points than shifts has no ratio over one sensitivity."""
+    good = DivergenceCertificate(2, (0.5, 0.5), (1.0, 0.5, 0.25), 0.0, fall=0.5)
+    line = optdp.Problem(optdp.KL(0.5, 2.0), LINE, optdp.Threshold(2.0), optdp.Additive())
+    whole = replace(line, domain=optdp.Integers())
+    assert good.bound(line).value >= 0 and good.bound(whole).value >= 0
+    for change, told in (
+        ({"reference": (1.0, 0.5)}, "points of the reference"), ({"multipliers": (0.5,)}, "must be 2 multipliers"),
+        ({"multipliers": (0.5,) * 3}, "must be 2 multipliers"), ({"multipliers": (0.5, 0.0)}, "must be positive"),
+        ({"reference": (1.0, 0.0, 0.25)}, "must be positive"),
+    ):  # fmt: skip
+        with pytest.raises(Refusal, match=told):
+            replace(good, **change).bound(line)
+    for changed, problem, told in (
+        (replace(good, rounding="bins"), whole, "rounding must be"),
+        (good, replace(whole, privacy=optdp.KL(0.5, 3.0)), "must be the sensitivity 3"),
+        (good, replace(line, privacy=optdp.GDP(1.0)), "KL or RDP"),
+        (good, replace(line, objective=optdp.WorstCase(optdp.CustomLoss(np.square))), "power or piecewise"),
+    ):
+        with pytest.raises(Refusal, match=told):
+            changed.bound(problem)
+
+
 def test_the_best_certificate_is_that_of_the_closed_form_and_changes_of_it_prove_less():
     privacy = optdp.KL(0.5)
     problem = optdp.Problem(privacy, LINE, optdp.Threshold(1.0), optdp.Additive())

@@ -68,15 +68,28 @@ def test_costs_of_steps_are_looked_up_at_the_steps_alone(discrete, n, monkeypatc
 
 @pytest.mark.parametrize(
     "law",
-    [np.square, np.expm1, lambda d: d**4, lambda d: np.maximum(d - 0.37, 0), lambda d: d + 5 * np.maximum(d - 1.01, 0)],
-)
+    [np.square, np.expm1, lambda d: d**4, lambda d: np.maximum(d - 0.37, 0), lambda d: d + 5 * np.maximum(d - 1.01, 0),
+     lambda d: np.maximum(d - 0.03, 0)],
+)  # fmt: skip
 def test_the_broken_line_lies_below_a_convex_loss_that_is_known_by_its_values(law):
-    """Also within the parts of cells at whose ends it is asked, and around a kink."""
+    """Also within the parts of cells at whose ends it is asked, and around a kink: in the first part that of the mirror image."""
     loss = optdp.CustomLoss(law, reach=9.0)
     for n in (1, 3):
         costs = lattice_costs(loss, 1.0, n, 4 * n) / 2**SCALE
         x = np.linspace(0, 3, 5000)
         assert (np.interp(x * n, np.arange(4 * n + 1), costs.astype(float)) <= law(x) + 1e-12).all()
+
+
+@pytest.mark.parametrize(
+    "law",
+    [np.sqrt, lambda d: np.maximum(1 - d, 0), lambda d: np.minimum(d, 2), lambda d: np.where(d > 2, np.inf, d),
+     lambda d: np.where(d > 2, np.nan, d)],
+    ids=["concave", "falling", "flat far out", "infinite", "undefined"],
+)  # fmt: skip
+def test_a_loss_whose_values_are_not_convex_has_no_costs_on_a_lattice(law):
+    """Its chords may lie above it by more than its values say, wherever it is asked."""
+    with pytest.raises(ValueError, match="not finite, nondecreasing and convex"):
+        lattice_costs(optdp.CustomLoss(law), 1.0, 3, 12)
 
 
 @pytest.mark.parametrize(("rounding", "n", "corner"), [("bins", 10, 0.3), ("nodes", 3000, 1.0)])

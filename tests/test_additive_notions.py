@@ -23,7 +23,7 @@ import optdp
 from optdp.certificates.additive import SCALE, lattice_costs
 from optdp.certificates.base import Refusal
 from optdp.certificates.graded import GradedCertificate, Test
-from optdp.certificates.half_lines import HalfLinesCertificate
+from optdp.certificates.half_lines import HalfLinesCertificate, variance_share
 from optdp.design.additive import additive_noise, divergence
 from optdp.design.additive import curve as curve_design
 from optdp.design.additive import lattice as lattice_design
@@ -512,6 +512,40 @@ def test_half_lines_on_the_integers_are_what_the_rounded_gaussian_attains(loss):
         assert HalfLinesCertificate().bound(whole).value == pytest.approx(steps @ (2 * ndtr((0.5 - k) * mu)), rel=1e-9)
         wide = HalfLinesCertificate().bound(dataclasses.replace(whole, privacy=optdp.GDP(mu, 5.0))).value
         assert wide <= optdp.solve_additive(optdp.GDP(mu, 5.0), loss=loss, discrete=True).value
+
+
+@pytest.mark.parametrize("mu", [0.5, 2.0, 4.0, 6.0, 9.0, 20.0])
+def test_the_share_of_the_variance_is_no_more_than_half_lines_prove(mu):
+    """4 times the integral over (0, 1/2) of the least F(x, a), 0 <= a <= mu/2, as in the module; and the series itself."""
+    m, j = np.arange(1, 60), np.arange(math.ceil(80 / mu) + 1.0)
+    share = float(variance_share(mu))
+    assert share == pytest.approx(1 - 4 * np.exp(-2 * (math.pi * m / mu) ** 2).sum(), rel=1e-13)
+    x = ((np.arange(200) + 0.5) / 400)[:, None, None]
+    a = (np.linspace(0, mu / 2, 61))[None, :, None]
+    every = ((j + x) * ndtr(-(j * mu + a)) + (j + 1 - x) * ndtr(-((j + 1) * mu - a))).sum(axis=2)
+    least = 4 * every.min(axis=1).mean() / 2
+    assert share / mu**2 <= least * (1 + 1e-4)  # the grid's error
+
+
+@pytest.mark.parametrize("mu", [1e-5, 1e-3])
+def test_half_lines_at_a_small_mu_are_next_to_the_gaussian(mu):
+    """Also where not all terms are added: those at which the loss jumps are, and for |x| there is a closed form."""
+    for width, discrete in ((7.0, False), (7.0, True)):
+        line = optdp.Problem(
+            optdp.GDP(mu, width), optdp.Integers() if discrete else optdp.Line(), "abs", optdp.Additive()
+        )
+        gauss = math.sqrt(2 / math.pi) * width / mu
+        assert gauss * (1 - mu**2 / 8 - 1e-14) <= HalfLinesCertificate().bound(line).value <= gauss
+        some = dataclasses.replace(line, objective=optdp.WorstCase(optdp.Power(1.5)))
+        moment = (width / mu) ** 1.5 * 2**0.75 * math.gamma(1.25) / math.sqrt(math.pi)
+        assert 0.98 * moment <= HalfLinesCertificate().bound(some).value <= moment
+        steps = (300_001, 700_000)
+        loss = optdp.Pieces((0, *steps), ((0,), (1,), (3,)))
+        found = HalfLinesCertificate().bound(dataclasses.replace(line, objective=optdp.WorstCase(loss))).value
+        shifts = [math.ceil((2 * k - discrete) / width) for k in steps]
+        assert found == pytest.approx(
+            2 * ndtr(-shifts[0] * mu / 2) + 4 * ndtr(-shifts[1] * mu / 2), rel=1e-9, abs=1e-300
+        )
 
 
 def test_half_lines_are_for_gaussian_dp():

@@ -142,6 +142,8 @@ def test_a_level_proves_no_more_than_the_optimum():
         for share in (0.5, 0.9, 0.99, 1.01, 1.1, 2.0):
             assert PeakCertificate(best.level * share).bound(asked).value <= top * (1 + 1e-9)
         assert best.bound(problem(optdp.RDP(4, 19.0), loss)).value < top
+        wide = best.bound(problem(optdp.RDP(4, 18.0, 3.0), loss)).value
+        assert wide == pytest.approx(top * (3.0 if loss == "abs" else 9.0), rel=1e-12)
     for wrong in (problem(optdp.KL(1.0)), problem(optdp.GDP(1.0)), problem(optdp.RDP(4, 0.5))):
         with pytest.raises(Refusal):
             PeakCertificate(0.5).bound(wrong)

@@ -96,6 +96,19 @@ def test_more_than_the_optimum_is_not_proven(loss):
             StaircaseCertificate(best).bound(other)
 
 
+@pytest.mark.parametrize("loss", [optdp.Power(1.0), optdp.Power(2.0), optdp.Huber(0.3), optdp.Threshold(0.01)], ids=str)
+@pytest.mark.parametrize("eps", [0.5, 2.0, 5.0])
+def test_no_place_at_which_the_minimum_is_looked_for_proves_more_than_the_optimum(eps, loss, monkeypatch):
+    """Floats say about where G changes sign: the proof holds wherever that is, before the minimum of F or beyond it."""
+    period = Period(problem(eps, 0.0, loss))
+    best = period.proven()
+    at = period.first_step(best)
+    for place in (1e-12, at / 100, at * 0.9, at * (1 - 1e-6), at * (1 + 1e-6), at * 1.1, (1 + at) / 2, 1.0):
+        monkeypatch.setattr(Period, "first_step", lambda self, threshold, place=place: place)
+        for share in (1e-9, 1e-3, 0.03, 0.3):
+            assert period.weight(best * (1 + share)) is None
+
+
 @pytest.mark.parametrize("loss", LOSSES, ids=str)
 @pytest.mark.parametrize("eps", [0.5, 2.0, 5.0])
 def test_lattices_agree(eps, loss):

@@ -13,12 +13,14 @@ import pytest
 from flint import ctx
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.special import ndtr
 
 import optdp
 from optdp.certificates.additive import AdditiveCertificate
 from optdp.certificates.base import Refusal
 from optdp.certificates.quantile import QuantileCertificate
 from optdp.certificates.rounded import RoundedCertificate, rarest
+from optdp.certificates.tails import TailsCertificate
 from optdp.design.additive import rounded as rounded_design
 from optdp.exact import enclosures, work
 from optdp.exact.sampling import LIMB
@@ -143,6 +145,34 @@ def test_the_chance_of_no_noise_is_bounded(privacy):
     """Whatever the noise is: here that with the largest chance of 0."""
     found = optdp.solve_additive(privacy, loss=optdp.Threshold(0), discrete=True, rtol=1e-2, time_limit=10)
     assert 1 - found.value <= float(rarest(privacy)) < 1
+
+
+@pytest.mark.parametrize("mu", [0.3, 1.0, 4.0])
+@pytest.mark.parametrize("sensitivity", [1.0, 6.0])
+def test_the_chance_of_no_noise_from_its_definition(mu, sensitivity):
+    """(E + 2 D delta)/(E + 2 D), rounded up, for the best of all pairs that the notion has or that are tried; at most 1."""
+    around = 2 * int(sensitivity)
+    exact = Fraction(3 + Fraction(around, 10)) / (3 + around)
+    found = rarest(optdp.ApproxDP(optdp.log(3), "1/10", sensitivity))
+    assert exact <= found <= exact * (1 + Fraction(1, 2**50)) and found != exact
+    pairs = optdp.Profile([("1/2", "9/10"), (optdp.log(3), "1/10")], sensitivity)
+    assert rarest(pairs) == found and rarest(optdp.KL(8.0, sensitivity)) == 1
+    eps = mu * np.arange(1, 5)
+    deltas = ndtr(mu / 2 - eps / mu) - np.exp(eps) * ndtr(-mu / 2 - eps / mu)
+    gauss = ((np.exp(eps) + around * deltas) / (np.exp(eps) + around)).min()
+    assert float(rarest(optdp.GDP(mu, sensitivity))) == pytest.approx(gauss, rel=1e-9)
+    far = math.sqrt(mu / 16)  # Pinsker, for r = mu/8
+    for privacy in (optdp.KL(mu / 8, sensitivity), optdp.RDP(3, mu / 8, sensitivity)):
+        assert float(rarest(privacy)) == pytest.approx((1 + around * far) / (1 + around), rel=1e-12)
+
+
+@pytest.mark.parametrize(("loss", "less"), [(optdp.Power(2), 1 / 12), (optdp.Power(1), (1 + 8 / 20) / 9 / 4)], ids=str)
+def test_what_is_proven_on_integers_is_what_is_on_the_line_less_what_spreading_costs(loss, less):
+    """Spread over a unit, squares cost 1/12 more, and distances a quarter of the chance of 0; never less than 0 is proven."""
+    whole = optdp.Problem(optdp.ApproxDP(0, "1/20", 4.0), optdp.Integers(), loss, optdp.Additive())
+    line = TailsCertificate().bound(dataclasses.replace(whole, domain=optdp.Line())).value
+    assert RoundedCertificate(TailsCertificate()).bound(whole).value == pytest.approx(line - less, rel=1e-12)
+    assert RoundedCertificate(AdditiveCertificate(1, "nodes", ())).bound(whole).value == 0
 
 
 @pytest.mark.parametrize(

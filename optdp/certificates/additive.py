@@ -383,10 +383,10 @@ def _sampled_costs(loss: DistanceLoss, sensitivity: float, n: int, last: int, sa
     else:
         grid = np.arange((last + 2) * PARTS + 1) * (sensitivity / (n * PARTS))
         values = loss(grid)
-        bend = np.diff(values)
         # Roundings of values, and of the places where they are taken, times the slope: in each cell as far as its sags ask.
         far = np.arange(2, last + 3) * PARTS
         with np.errstate(invalid="ignore", over="ignore"):
+            bend = np.diff(values)
             noise = 64 * np.finfo(float).eps * (np.abs(values[far]) + far * np.maximum(bend[far - 1], 0.0))
         known = np.isfinite(values).all()
         if not known or min(bend.min(), np.diff(bend).min()) < -noise[-1] / 2:

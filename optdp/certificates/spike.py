@@ -84,9 +84,7 @@ class SpikeCertificate(Certificate):
         if isinstance(problem.domain, Integers):
             shares, area, t = _sums(w * int(privacy.sensitivity), int(privacy.sensitivity), q)
             return 2 * fall * shares >= area * t
-        start = w * 31 / 10
-        if start > 1:
-            return False
+        start = w * 31 / 10  # below 1, as widths are at most 1/4
         if q == 1:
             shares, area, t = ((1 - w) ** 2 - (start - w) ** 2) / 2, w, w
         else:

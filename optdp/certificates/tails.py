@@ -40,9 +40,7 @@ class TailsCertificate(Certificate):
             self._refuse("it is for the losses abs and squared")
         if not enclosures.at_most(privacy.eps, 0):
             self._refuse("it is for eps = 0")
-        delta = Fraction(privacy.delta)
-        if delta <= 0:
-            self._refuse("it is for delta > 0")
+        delta = Fraction(privacy.delta)  # above 0: no noise keeps (0, 0)
         j = math.floor(1 / (2 * delta))
         # sums over 1..J of the rises of j^q, and of j times them
         plain, risen = (j, j * (j + 1) // 2) if q == 1 else (j * j, j * (j + 1) * (4 * j - 1) // 6)
