@@ -11,8 +11,8 @@ from optdp.problem import Problem
 #: Where certificates are defined: a file's "type" is looked up among these before anything else is imported.
 MODULES = (
     "additive", "affine_window", "bathtub", "constant", "coordinates", "cube", "divergence", "finite", "frequency", "graded",
-    "half_lines", "kernel", "lip", "metric", "metric_circle", "metric_line", "packing", "pair", "peak", "period", "plane", "quantile",
-    "radial", "rounded", "spike", "staircase", "tails", "vector",
+    "half_lines", "kernel", "lip", "metric", "metric_circle", "metric_line", "packing", "pair", "peak", "period", "plane",
+    "quantile", "radial", "rounded", "spike", "staircase", "tails", "vector",
 )  # fmt: skip
 
 

@@ -53,12 +53,17 @@ class PackingCertificate(Certificate):
         count = ceil(Fraction(privacy.sensitivity) / (2 * t)) - 1
         a = Fraction(self.level)
         for share, least in ((a, Fraction(self.translate)), ((1 + a) / 2, Fraction(self.rest))):
-            if least >= share or not apart(privacy, share, least):
+            if least and (least >= share or not apart(privacy, share, least)):
                 self._refuse(f"it is not proven that what is moved keeps {float(least):g} of {float(share):g}")
-        if not (1 - a) / 2 < (count - 1) * Fraction(self.translate) + Fraction(self.rest):
+        if not self.full(count):
             self._refuse("there is room for all translates")
         value = enclosures.round_down(low + (high - low) * (1 - a))
         return Bound(value, "disjoint translates of an interval, exact rationals and ball arithmetic")
+
+    def full(self, count: int) -> bool:
+        """Whether K = `count` contradicts the inequality."""
+        needed = (count - 1) * Fraction(self.translate) + Fraction(self.rest)
+        return (1 - Fraction(self.level)) / 2 < needed
 
 
 def apart(privacy: Any, share: Fraction, least: Fraction) -> bool:

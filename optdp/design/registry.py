@@ -21,9 +21,9 @@ from optdp.solvers.lp import Guarded, Highs, LinearSolver, SolverFailure
 
 #: Modules that register designs, in the order in which they are asked.
 MODULES = (
-    "piecewise", "affine_window", "additive.approximate", "additive.curve", "additive.divergence", "additive.quantile",
-    "lip", "finite_kernel", "frequency", "vector", "cube", "kernel", "metric", "metric.line", "metric.circle", "plane",
-    "pair_kernel",
+    "piecewise", "affine_window", "additive.packing", "additive.approximate", "additive.curve", "additive.divergence",
+    "additive.quantile", "lip", "finite_kernel", "frequency", "vector", "cube", "kernel", "metric", "metric.line",
+    "metric.circle", "plane", "pair_kernel",
 )  # fmt: skip
 
 #: The least eps for unbiased vectors: below, coins that prefer one cap cannot be told from fair ones, and the multiplier for

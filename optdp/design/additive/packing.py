@@ -9,24 +9,26 @@ of these: `optdp.design.additive.curve` on a mesh. A lattice of ordinary noise w
 from __future__ import annotations
 
 import math
-import time
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
+from optdp.certificates.additive import not_noise
 from optdp.certificates.packing import PackingCertificate, apart
 from optdp.certificates.quantile import QuantileCertificate
-from optdp.design.additive import curve
+from optdp.design.additive import approximate, curve, divergence, rounded
 from optdp.design.additive.lattice import Bracket
-from optdp.design.registry import Run
+from optdp.design.additive.pairs import LATE
+from optdp.design.registry import Run, register
 from optdp.exact.numbers import border
+from optdp.problem.domains import Line
 from optdp.problem.losses import Threshold
 from optdp.problem.objectives import WorstCase
 from optdp.problem.privacy import GDP, ApproxDP, Profile
 from optdp.problem.problem import Problem
-from optdp.solution import Program
+from optdp.solution import Program, Solution
 
 #: Fewer translates than this are points of ordinary lattices; noise is not written out on finer lattices than the other.
 FEW, FINEST = 8, 2**16
@@ -35,41 +37,46 @@ RATES = tuple(1.0 - k / 16 for k in range(15))
 #: Cells of the mesh in a sensitivity; lattices that are tried; how near their programs come to their optima; by what share the
 #: level that is proven to be too high is below the one that is asked for.
 CELLS, TRIED, NEAR, BELOW = 24, 5, 1e-4, 2.0**-40
+#: The least exponent of 2 of what is looked for; how exactly the level that is proven for a threshold is.
+SMALLEST, NARROW = -1000.0, 1e-9
 
 
 def _least(privacy: Any, share: float) -> float:
-    """The largest power of 2 (with a fraction as its exponent) that is proven to be less than what a neighbour has of a share."""
-    return float(2.0 ** border(lambda e: apart(privacy, Fraction(share), Fraction(2.0**e)), -1070.0, math.log2(share))[0])
+    """About the largest number that is proven to be less than what a neighbour has of a share; 0 where there is none."""
+    whole = Fraction(share)
+    least: float = 2.0 ** border(lambda e: apart(privacy, whole, Fraction(2.0**e)), SMALLEST, math.log2(share))[0]
+    return least if least > 2.0**SMALLEST else 0.0
 
 
 def bound(problem: Problem) -> tuple[QuantileCertificate, int] | None:
-    """The best certificate of this kind, and how many translates there is no room for; None where they are few."""
+    """For a quantile: the best certificate, and how many translates there is no room for; None where they are few."""
     privacy: Any = problem.privacy
-    level = problem.objective.level * (1 - BELOW)  # type: ignore[attr-defined]
-    translate, rest = _least(privacy, level), _least(privacy, (1 + level) / 2)
-    count = math.floor((Fraction(1 - level) / 2 - Fraction(rest)) / Fraction(translate)) + 2
-    if count < FEW:
+    proof = _proof(privacy, problem.objective.level * (1 - BELOW))
+    if not proof.translate:
         return None
+    count = math.floor((Fraction(1 - proof.level) / 2 - Fraction(proof.rest)) / Fraction(proof.translate)) + 2
     limit = math.nextafter(privacy.sensitivity / (2 * count), 0.0)
-    return QuantileCertificate(limit, PackingCertificate(level, translate, rest)), count
+    return None if count < FEW else (QuantileCertificate(limit, proof), count)
+
+
+def _proof(privacy: Any, level: float) -> PackingCertificate:
+    return PackingCertificate(level, _least(privacy, level), _least(privacy, (1 + level) / 2))
 
 
 def bracket(run: Run, known: Bracket) -> tuple[Bracket, dict[Fraction, bool]]:
-    """The better of what is known and of this noise and its bound, and error bars, in sensitivities, with whether noise has
-    them or none can; nothing new where the error bar is no small part of the sensitivity.
+    """For a quantile, the better of what is known and of this noise and its bound, and error bars, in sensitivities, with
+    whether noise has them or none can; nothing new where the error bar is no small part of the sensitivity.
     """
-    problem, privacy, level = run.problem, run.problem.privacy, run.problem.objective.level  # type: ignore[attr-defined]
+    problem, level = run.problem, run.problem.objective.level
     if (proven := bound(problem)) is None:
         return known, {}
     certificate, count = proven
+    proof: Any = certificate.proof
     best, decided = known.proven(certificate, problem), {Fraction(1, 2 * count): False}
-    if not isinstance(privacy, ApproxDP | Profile | GDP):
-        return best, decided
-    n, deadline = min(count - 1, FINEST), run.began + run.time_limit
-    steep = math.log(level / certificate.proof.translate)  # type: ignore[attr-defined]
+    n = min(count - 1, FINEST)
     for _ in range(TRIED):
         run.progress(f"a peak of 1/{n} of the sensitivity, on a plateau", best.lower, best.value)
-        found = _noise(run, n, steep, deadline)
+        found = _noise(run, n, proof)
         if found is None:
             break
         mechanism, missed, program = found
@@ -79,20 +86,86 @@ def bracket(run: Run, known: Bracket) -> tuple[Bracket, dict[Fraction, bool]]:
         if missed <= 1 - level:
             decided[Fraction(1, 2 * n)] = True
             break
-        if best.gap <= run.rtol or time.perf_counter() > deadline:
+        if best.gap <= run.rtol or not run.left():
             break
         # What does not fit, by the inequality of the bound with what this noise needs besides.
-        rest = missed / 2 - (n - 1) * _least(privacy, 1 - missed)
-        fits = 1 + ((1 - level) / 2 - rest) / certificate.proof.translate  # type: ignore[attr-defined]
-        n = min(n - 1, max(math.floor(fits), n // 2))
+        rest = missed / 2 - (n - 1) * _least(problem.privacy, 1 - missed)
+        n = min(n - 1, max(math.floor(1 + ((1 - level) / 2 - rest) / proof.translate), n // 2))
         if n < FEW:
             break
     return best, decided
 
 
-def _noise(run: Run, n: int, steep: float, deadline: float) -> tuple[Any, float, Program] | None:
-    """Noise with much of its mass within the cell at 0, its probability of errors beyond, and its program."""
+def _count(problem: Problem) -> int:
+    """How many whole lengths 2t are in less than a sensitivity, where t is the loss's only step; 0 for all other problems."""
+    objective: Any = problem.objective
+    if not isinstance(objective, WorstCase) or not isinstance(problem.domain, Line) or not_noise(problem):
+        return 0
+    loss: Any = objective.loss
+    if not loss.steps or len(loss.polynomials[0]) != 2:
+        return 0
+    return math.ceil(Fraction(problem.privacy.sensitivity) / (2 * loss.polynomials[0][1])) - 1  # type: ignore[attr-defined]
+
+
+def accepts(problem: Problem) -> str | None:
+    """The probability of errors above a small part of the sensitivity."""
+    if _count(problem) < FEW:
+        return "the objective must be WorstCase(Threshold(t)) with t a small part of the sensitivity, on the real line"
+    return _other(problem) if isinstance(_other(problem), str) else None
+
+
+def _other(problem: Problem) -> Any:
+    """The design that solves it on lattices, or why there is none."""
+    reasons = {module: module.accepts(problem) for module in (approximate, curve, divergence)}
+    return next((module for module, reason in reasons.items() if reason is None), reasons[approximate])
+
+
+def design(run: Run, *, n: int | None = None, every_shift: bool = False, gaussian: bool = True) -> Solution:
+    """See `optdp.solve_additive`."""
+    problem, other = run.problem, _other(run.problem)
+    own: dict[str, Any] = (
+        {"every_shift": every_shift} if other is approximate else {"gaussian": gaussian} if other is curve else {}
+    )
+    if n is not None or every_shift or run.method != "auto":
+        return other.design(run, n=n, **own)
+    single = isinstance(problem.privacy, ApproxDP)  # in closed form, where delta is small
+    first: Solution | None = None
+    if single:
+        first = other.design(replace(run, time_limit=run.time_limit / 2), **own)
+        if first.gap <= run.rtol:
+            return first
+    proof = _for_threshold(problem)
+    lower, found = proof.bound(problem).value, _noise(run, _count(problem) + 1, proof)
+    if found is not None:
+        mechanism, _, program = found
+        value = mechanism.enclose(problem.objective)[1]
+        made = Solution(problem, value, min(lower, value), mechanism, proof, program)
+        first = made if first is None else rounded.beside(made, first)
+    if first is None or not (first.gap <= run.rtol or single or run.seconds > run.time_limit):
+        seconds = max(run.time_limit, run.seconds + LATE * run.time_limit)
+        rest = other.design(replace(run, time_limit=seconds), **own)
+        first = rest if first is None else rounded.beside(first, rest)
+    if lower > first.lower_bound:
+        first = replace(first, lower_bound=min(lower, first.value), certificate=proof)
+    late = run.seconds > run.time_limit
+    return replace(first, program=replace(first.program, seconds=run.seconds, stopped=late))
+
+
+def _for_threshold(problem: Problem) -> PackingCertificate:
+    """The certificate with the least level that so many translates contradict."""
+    privacy, count = problem.privacy, _count(problem)
+    level = border(lambda a: not _proof(privacy, a).full(count), 2.0**-30, 1.0 - 2.0**-30, NARROW)[1]
+    return _proof(privacy, level)
+
+
+def _noise(run: Run, n: int, proof: PackingCertificate) -> tuple[Any, float, Program] | None:
+    """Noise with much of its mass within the cell at 0, its probability of errors beyond, and its program; None where the notion
+    is no `curve`, or nothing was found.
+    """
     problem: Any = run.problem
+    if not isinstance(problem.privacy, ApproxDP | Profile | GDP) or n > FINEST or not proof.translate:
+        return None
+    deadline, steep = run.began + run.time_limit, math.log(proof.level / proof.translate)
     limit = math.nextafter(problem.privacy.sensitivity / (2 * n), 0.0)
     task = curve.Task(replace(problem, objective=WorstCase(Threshold(limit))), deadline, run.solver)
     step = max(1, n // CELLS)
@@ -130,3 +203,11 @@ def _stairs(n: int, rate: float, nodes: np.ndarray) -> np.ndarray:
     periods, rest = np.divmod(nodes - 1, n)
     behind = np.exp(-rate * periods) * (n / -math.expm1(-rate) - rest)
     return np.append(cell * behind, 0.0)
+
+
+register(
+    "additive threshold",
+    ("ApproxDP, Profile, Curve, GDP, KL, RDP", "Line", "WorstCase(Threshold(t)), t a small part of the sensitivity", "Additive",
+     "Unbiased"),
+    accepts, design, approximate.METHODS,
+)  # fmt: skip
