@@ -23,7 +23,7 @@ from optdp.design.additive.lattice import Bracket
 from optdp.design.additive.pairs import LATE
 from optdp.design.registry import Run, register
 from optdp.exact.numbers import border
-from optdp.problem.domains import Line
+from optdp.problem.domains import Integers
 from optdp.problem.losses import Threshold
 from optdp.problem.objectives import WorstCase
 from optdp.problem.privacy import GDP, ApproxDP, Profile
@@ -32,6 +32,8 @@ from optdp.solution import Program, Solution
 
 #: Fewer translates than this are points of ordinary lattices; noise is not written out on finer lattices than the other.
 FEW, FINEST = 8, 2**16
+#: The largest sensitivity at which integers are points of a lattice.
+CROWDED = divergence.CROWDED
 #: Noise to start from falls by such a share of what the bound allows.
 RATES = tuple(1.0 - k / 16 for k in range(15))
 #: Cells of the mesh in a sensitivity; lattices that are tried; how near their programs come to their optima; by what share the
@@ -97,20 +99,25 @@ def bracket(run: Run, known: Bracket) -> tuple[Bracket, dict[Fraction, bool]]:
 
 
 def _count(problem: Problem) -> int:
-    """How many whole lengths 2t are in less than a sensitivity, where t is the loss's only step; 0 for all other problems."""
-    objective: Any = problem.objective
-    if not isinstance(objective, WorstCase) or not isinstance(problem.domain, Line) or not_noise(problem):
+    """How many whole lengths 2t are in less than a sensitivity, where t is the loss's only step; 0 for all other problems, and
+    where integers are points of a lattice.
+    """
+    objective, privacy = problem.objective, problem.privacy
+    if not isinstance(objective, WorstCase) or not_noise(problem):
         return 0
     loss: Any = objective.loss
-    if not loss.steps or len(loss.polynomials[0]) != 2:
+    whole = isinstance(problem.domain, Integers)
+    if not loss.steps or len(loss.polynomials[0]) != 2 or (whole and not rounded.fits(problem)):
         return 0
-    return math.ceil(Fraction(problem.privacy.sensitivity) / (2 * loss.polynomials[0][1])) - 1  # type: ignore[attr-defined]
+    width = Fraction(privacy.sensitivity)  # type: ignore[attr-defined]
+    t = loss.polynomials[0][1] + (Fraction(1, 2) if whole else 0)
+    return 0 if whole and width <= CROWDED else math.ceil(width / (2 * t)) - 1
 
 
 def accepts(problem: Problem) -> str | None:
     """The probability of errors above a small part of the sensitivity."""
     if _count(problem) < FEW:
-        return "the objective must be WorstCase(Threshold(t)) with t a small part of the sensitivity, on the real line"
+        return "the objective must be WorstCase(Threshold(t)) with t a small part of the sensitivity"
     return _other(problem) if isinstance(_other(problem), str) else None
 
 
@@ -134,6 +141,9 @@ def design(run: Run, *, n: int | None = None, every_shift: bool = False, gaussia
         first = other.design(replace(run, time_limit=run.time_limit / 2), **own)
         if first.gap <= run.rtol:
             return first
+    if isinstance(problem.domain, Integers):
+        made = rounded.solution(run, design)
+        return made if first is None else rounded.beside(made, first)
     proof = _for_threshold(problem)
     lower, found = proof.bound(problem).value, _noise(run, _count(problem) + 1, proof)
     if found is not None:
@@ -207,7 +217,7 @@ def _stairs(n: int, rate: float, nodes: np.ndarray) -> np.ndarray:
 
 register(
     "additive threshold",
-    ("ApproxDP, Profile, Curve, GDP, KL, RDP", "Line", "WorstCase(Threshold(t)), t a small part of the sensitivity", "Additive",
+    ("ApproxDP, Profile, Curve, GDP, KL, RDP", "Line, Integers", "WorstCase(Threshold(t)), t a small part of the sensitivity", "Additive",
      "Unbiased"),
     accepts, design, approximate.METHODS,
 )  # fmt: skip
