@@ -3,7 +3,7 @@
 - `approximate`: (eps, delta) (truncated-Laplacian paper), by the `program` on a lattice; `narrow`: where nearly all is at 0.
 - `curve`: Gaussian DP, profiles and other trade-off curves, by cuts, on `graded` meshes; `pairs`: profiles written out.
 - `divergence`: KL and Renyi, by a convex program; `peak`: where their bounds are large.
-- `quantile`: error bars in place of expected losses, under any of them; `packing`: where they are a small part of the sensitivity.
+- `quantile`: error bars in place of expected losses, under any of them; `packing`: small parts of the sensitivity.
 - `rounded`: many integers; `releases`: one budget for several answers; `lattice`: what they share.
 """
 

@@ -57,8 +57,9 @@ def bound(problem: Problem) -> tuple[QuantileCertificate, int] | None:
     if not proof.translate:
         return None
     count = math.floor((Fraction(1 - proof.level) / 2 - Fraction(proof.rest)) / Fraction(proof.translate)) + 2
-    limit = math.nextafter(privacy.sensitivity / (2 * count), 0.0)
-    return None if count < FEW else (QuantileCertificate(limit, proof), count)
+    if count < FEW:
+        return None
+    return QuantileCertificate(math.nextafter(privacy.sensitivity / (2 * count), 0.0), proof), count
 
 
 def _proof(privacy: Any, level: float) -> PackingCertificate:
@@ -217,7 +218,7 @@ def _stairs(n: int, rate: float, nodes: np.ndarray) -> np.ndarray:
 
 register(
     "additive threshold",
-    ("ApproxDP, Profile, Curve, GDP, KL, RDP", "Line, Integers", "WorstCase(Threshold(t)), t a small part of the sensitivity", "Additive",
-     "Unbiased"),
+    ("ApproxDP, Profile, Curve, GDP, KL, RDP", "Line, Integers", "WorstCase(Threshold(t)), t a small part of the sensitivity",
+     "Additive", "Unbiased"),
     accepts, design, approximate.METHODS,
 )  # fmt: skip
