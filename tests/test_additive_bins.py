@@ -561,7 +561,7 @@ def test_noise_that_is_too_wide_for_the_lattice_of_the_integers_is_that_of_the_l
 def test_steps_at_no_ends_of_cells_have_lattices_of_their_own():
     """The gap was 0.42."""
     loss = optdp.Pieces((0, 0.637876, 2 * 0.637876), ((0,), (1,), (3,)))
-    task = divergence._Task(optdp.Problem(optdp.KL(3.08), LINE, loss, optdp.Additive()))
+    task = divergence.Task(optdp.Problem(optdp.KL(3.08), LINE, loss, optdp.Additive()))
     coarse = divergence._bracket(task, 8, math.inf)
     found = divergence._at_steps(Run(task.problem, 0.01, 60.0, "auto", None, Progress()), task, coarse)
     assert coarse.gap > 0.3 and found.gap < 0.01 and found.mechanism.n == 58
@@ -569,7 +569,7 @@ def test_steps_at_no_ends_of_cells_have_lattices_of_their_own():
 
 def test_losses_that_are_zero_until_a_kink_are_solved():
     """Between points the kink lowers costs below 0, where no lattice of a few points had a solution."""
-    task = divergence._Task(
+    task = divergence.Task(
         optdp.Problem(optdp.KL(4.0), LINE, optdp.Pieces((0, 0.823), ((0,), (-0.823, 1))), optdp.Additive())
     )
     assert task.finer(21) == 34 and task.sag(34) < 0.1 * task.sag(21) and task.aligned(60) == 79

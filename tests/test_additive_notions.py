@@ -198,7 +198,7 @@ def test_cells_that_shrink_towards_zero_beat_the_lattice_at_a_large_mu():
 
 def test_a_bound_that_starts_from_a_coarser_mesh_comes_nearer():
     lattice = optdp.solve_additive(optdp.GDP(3.0), n=12)
-    task = curve_design._Task(lattice.problem, math.inf, None)
+    task = curve_design.Task(lattice.problem, math.inf, None)
     bounds, coarse = [lattice.lower_bound], None
     for mesh in (Mesh(0.5), Mesh(0.25), Mesh(0.25, narrow=True)):
         relaxed = Relaxation(task.curve(0.0), 6, 16, mesh, 0.0, task.radius, task.costs, task.quick)
@@ -212,7 +212,7 @@ def test_a_bound_that_starts_from_a_coarser_mesh_comes_nearer():
 
 def test_noise_on_a_mesh_that_starts_from_another_mesh_is_private():
     """Cells of 12 and of 18 per sensitivity have few ends in common: the old noise is no point of the new program."""
-    task = curve_design._Task(optdp.Problem(optdp.GDP(3.0), optdp.Line(), "abs", optdp.Additive()), math.inf, None)
+    task = curve_design.Task(optdp.Problem(optdp.GDP(3.0), optdp.Line(), "abs", optdp.Additive()), math.inf, None)
     best = first = curve_design._bracket(task, 12, None, 1e-3)
     for cells in (12, 18):
         best, _ = curve_design._refined(task, best, first, cells, task.smallest(first, cells, 0.03), 0.25, 0.0, 0.03)
@@ -224,7 +224,7 @@ def test_noise_on_a_mesh_that_starts_from_another_mesh_is_private():
 @pytest.mark.parametrize("power", [0.2, 0.5])
 def test_noise_on_a_mesh_keeps_the_curve_for_concave_losses(power):
     """It did not: its tail was raised to the mass of one point at its end, and sets that a narrow peak is in were passed over."""
-    task = curve_design._Task(
+    task = curve_design.Task(
         optdp.Problem(optdp.GDP(3.0), optdp.Line(), optdp.Power(power), optdp.Additive()), math.inf, None
     )
     first = curve_design._bracket(task, 12, None, 1e-3)
@@ -707,9 +707,9 @@ def test_releases():
 )  # fmt: skip
 def test_newton_agrees_with_cones(notion, loss, n):
     """The same program on the same lattice by cvxpy: two solvers, two ways of writing the divergence, one least value."""
-    from optdp.design.additive.divergence import _Task
+    from optdp.design.additive.divergence import Task
 
-    task = _Task(optdp.Problem(notion, optdp.Line(), optdp.WorstCase(loss), optdp.Additive()))
+    task = Task(optdp.Problem(notion, optdp.Line(), optdp.WorstCase(loss), optdp.Additive()))
     size = math.ceil(n * task.radius) + n
     own, plain = task.solve(n, size, math.inf, 0.0), task.plain(n, size, math.exp(-task.steep))
     assert plain is not None and own.value == pytest.approx(plain[2], rel=1e-4)

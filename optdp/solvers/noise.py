@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -277,6 +278,24 @@ class Program:
             if fixed:
                 spare += more * ahead
         return best[1]
+
+
+class Cells(Program):
+    """The program of masses that are spread over cells.
+
+    **Arguments:** `cost`, `weight`, `alpha`, `bound`: as of a `Program`; `pairs`: for each shift arrays (i, j, log u, log v)
+    such that its F_s is the sum of f(u p_i, v p_j) and f(v p_j, u p_i).
+    """
+
+    def __init__(
+        self, cost: np.ndarray, weight: np.ndarray, alpha: float | None, bound: float, pairs: Sequence[tuple[np.ndarray, ...]]
+    ) -> None:  # fmt: skip
+        self.cost, self.weight, self.alpha, self.bound = cost, weight, alpha, bound
+        self.unit = 1.0 if alpha is None else min(1.0, (alpha - 1) * bound)
+        self.size, self.shifts = cost.size, np.arange(len(pairs))
+        self.first, self.second, self.one, self.two = (np.concatenate(part) for part in zip(*pairs, strict=True))
+        self.row = np.repeat(self.shifts, [pair[0].size for pair in pairs])
+        self.flat = self.first * self.size + self.second
 
 
 def _parts(bands: np.ndarray) -> np.ndarray:

@@ -78,7 +78,7 @@ NEWTON = 8
 SMALL = 1e-5
 
 
-class _Task(LatticeTask):
+class Task(LatticeTask):
     """A problem in the numbers that the search works with."""
 
     def __init__(self, problem: Problem) -> None:
@@ -417,7 +417,7 @@ class _Point:
     problem: Problem
 
 
-def _checked(task: _Task, n: int, deadline: float) -> tuple[Bracket | None, float, float]:
+def _checked(task: Task, n: int, deadline: float) -> tuple[Bracket | None, float, float]:
     """(None where the proofs would take more than is allowed: what nobody could check is of no use, how many times as many
     points may be checked, how many times as many are found in the time that is left).
     """
@@ -429,7 +429,7 @@ def _checked(task: _Task, n: int, deadline: float) -> tuple[Bracket | None, floa
     return None, 1.0, math.inf
 
 
-def _bracket(task: _Task, n: int, deadline: float) -> Bracket | None:
+def _bracket(task: Task, n: int, deadline: float) -> Bracket | None:
     if n * (task.radius + 1) > VARIABLES:
         return None
     size = math.ceil(n * task.radius) + n
@@ -493,7 +493,7 @@ def _on_lattices(run: Run, rtol: float, n: int | None) -> Solution:
     if isinstance(problem.privacy, RDP) and float(problem.privacy.alpha) < NEAR:
         with contextlib.suppress(ValueError):  # the program below says why
             return _near_kl(run, n)
-    task = _Task(problem)
+    task = Task(problem)
     fixed = n is not None or task.integers
     power = task.alpha is not None and not task.integers and task.loss.exponent is not None
     steep = peak.bracket(problem) if power and task.bound >= peak.FROM else None
@@ -507,7 +507,7 @@ def _on_lattices(run: Run, rtol: float, n: int | None) -> Solution:
     points = points if fixed else task.aligned(points)
     best: Bracket | None = None
     near, failed, stopped = None if fixed else lattice.moved_in(problem), 0, False
-    if near is not None and (made := _bracket(_Task(near), _Task(near).aligned(1), deadline)) is not None:
+    if near is not None and (made := _bracket(Task(near), Task(near).aligned(1), deadline)) is not None:
         value = made.mechanism.enclose_loss(task.loss, sent=True)[1]
         best = replace(made, value=value, lower=0.0)  # what is proven is about the other loss
     while True:
@@ -560,7 +560,7 @@ def _on_lattices(run: Run, rtol: float, n: int | None) -> Solution:
     return _solution(run, replace(whole, program=best.program), stopped)
 
 
-def _at_steps(run: Run, task: _Task, best: Bracket) -> Bracket:
+def _at_steps(run: Run, task: Task, best: Bracket) -> Bracket:
     """Where steps are at the ends of no cells: the lattices as well on which they are the nearest before such ends, in
     sensitivities, of which that on the way to a gap had no choice.
     """
@@ -594,7 +594,7 @@ def _solution(run: Run, best: Bracket, stopped: bool = False) -> Solution:
         solver = f"Newton's method (optdp), {point.steps} steps on the last lattice"
     return run.solution(
         best.mechanism, best.certificate, size, rows, solver, (best.lower, best.value),
-        stopped=stopped or run.seconds > run.time_limit, objective=point.value if point else None, build=_model,
+        stopped=stopped or run.seconds > run.time_limit, objective=point.value if point else None, build=model,
         arguments=(point.problem, point.n) if point else (run.problem, 2),
     )  # fmt: skip
 
@@ -629,9 +629,9 @@ def _near_kl(run: Run, n: int | None) -> Solution:
     raise ValueError(f"no {privacy.adjective} noise is near enough to that for the KL divergence")
 
 
-def _model(problem: Problem, n: int) -> Any:
+def model(problem: Problem, n: int) -> Any:
     """The program in cvxpy, solved."""
-    task = _Task(problem)
+    task = Task(problem)
     found = task.plain(n, math.ceil(n * task.radius) + n, math.exp(-task.steep))
     return None if found is None else found[3]
 

@@ -19,16 +19,19 @@ from optdp.certificates.additive import not_noise
 from optdp.certificates.packing import PackingCertificate, apart
 from optdp.certificates.quantile import QuantileCertificate
 from optdp.design.additive import approximate, curve, divergence, rounded
-from optdp.design.additive.lattice import Bracket
+from optdp.design.additive.lattice import Bracket, as_weights
 from optdp.design.additive.pairs import LATE
 from optdp.design.registry import Run, register
 from optdp.exact.numbers import border
+from optdp.exact.sampling import LIMB
+from optdp.mechanisms.additive import AdditiveMechanism
 from optdp.problem.domains import Integers
 from optdp.problem.losses import Threshold
 from optdp.problem.objectives import WorstCase
-from optdp.problem.privacy import GDP, ApproxDP, Profile
+from optdp.problem.privacy import KL, RDP, ApproxDP, Curve
 from optdp.problem.problem import Problem
 from optdp.solution import Program, Solution
+from optdp.solvers import noise
 
 #: Fewer translates than this are points of ordinary lattices; noise is not written out on finer lattices than the other.
 FEW, FINEST = 8, 2**16
@@ -36,9 +39,12 @@ FEW, FINEST = 8, 2**16
 CROWDED = divergence.CROWDED
 #: Noise to start from falls by such a share of what the bound allows.
 RATES = tuple(1.0 - k / 16 for k in range(15))
+#: Under KL and Renyi privacy: numbers of cells in a sensitivity, of the largest of which that is taken which suits best, and in
+#: how many sensitivities tails are written out.
+ROUGH, SUITED, PERIODS = range(4, 25), 12, 3
 #: Cells of the mesh in a sensitivity; lattices that are tried; how near their programs come to their optima; by what share the
 #: level that is proven to be too high is below the one that is asked for.
-CELLS, TRIED, NEAR, BELOW = 24, 5, 1e-4, 2.0**-40
+CELLS, TRIED, NEAR, BELOW = 24, 12, 1e-4, 2.0**-40
 #: The least exponent of 2 of what is looked for; how exactly the level that is proven for a threshold is.
 SMALLEST, NARROW = -1000.0, 1e-9
 
@@ -75,28 +81,33 @@ def bracket(run: Run, known: Bracket) -> tuple[Bracket, dict[Fraction, bool]]:
         return known, {}
     certificate, count = proven
     proof: Any = certificate.proof
-    best, decided = known.proven(certificate, problem), {Fraction(1, 2 * count): False}
-    n = min(count - 1, FINEST)
+    best, n, kept, full = known.proven(certificate, problem), min(count - 1, FINEST), 0, count
+    tried: set[int] = set()
     for _ in range(TRIED):
         run.progress(f"a peak of 1/{n} of the sensitivity, on a plateau", best.lower, best.value)
         found = _noise(run, n, proof)
         if found is None:
             break
-        mechanism, missed, program = found
+        mechanism, missed, program, n = found
         value = mechanism.enclose(problem.objective)[1]
         if value < best.value:
             best = replace(best, mechanism=mechanism, value=value, program=program)
         if missed <= 1 - level:
-            decided[Fraction(1, 2 * n)] = True
+            kept = max(kept, n)
+            following = (kept + full) // 2
+        else:
+            full = min(full, n)
+            # What does not fit, by the inequality of the bound with what this noise needs besides.
+            rest = missed / 2 - (n - 1) * _least(problem.privacy, 1 - missed)
+            fits = math.floor(1 + ((1 - level) / 2 - rest) / proof.translate)
+            following = min(max(fits, kept + (full - kept) // 4), full - 1)
+        if n in tried:  # not all numbers of points are those of a lattice
+            following = min(following, n - max(1, n // 16))
+        tried.add(n)
+        if best.gap <= run.rtol or not run.left() or following <= max(kept, FEW) or full - kept < kept * NEAR:
             break
-        if best.gap <= run.rtol or not run.left():
-            break
-        # What does not fit, by the inequality of the bound with what this noise needs besides.
-        rest = missed / 2 - (n - 1) * _least(problem.privacy, 1 - missed)
-        n = min(n - 1, max(math.floor(1 + ((1 - level) / 2 - rest) / proof.translate), n // 2))
-        if n < FEW:
-            break
-    return best, decided
+        n = following
+    return best, {Fraction(1, 2 * count): False} | ({Fraction(1, 2 * kept): True} if kept else {})
 
 
 def _count(problem: Problem) -> int:
@@ -148,7 +159,7 @@ def design(run: Run, *, n: int | None = None, every_shift: bool = False, gaussia
     proof = _for_threshold(problem)
     lower, found = proof.bound(problem).value, _noise(run, _count(problem) + 1, proof)
     if found is not None:
-        mechanism, _, program = found
+        mechanism, _, program, _ = found
         value = mechanism.enclose(problem.objective)[1]
         made = Solution(problem, value, min(lower, value), mechanism, proof, program)
         first = made if first is None else rounded.beside(made, first)
@@ -169,13 +180,15 @@ def _for_threshold(problem: Problem) -> PackingCertificate:
     return _proof(privacy, level)
 
 
-def _noise(run: Run, n: int, proof: PackingCertificate) -> tuple[Any, float, Program] | None:
-    """Noise with much of its mass within the cell at 0, its probability of errors beyond, and its program; None where the notion
-    is no `curve`, or nothing was found.
+def _noise(run: Run, n: int, proof: PackingCertificate) -> tuple[Any, float, Program, int] | None:
+    """Noise with much of its mass within the cell at 0, its probability of errors beyond, its program, and on a lattice of how
+    many points it is, n or a few more; None where nothing was found.
     """
     problem: Any = run.problem
-    if not isinstance(problem.privacy, ApproxDP | Profile | GDP) or n > FINEST or not proof.translate:
+    if n > FINEST or not proof.translate or isinstance(problem.privacy, Curve):
         return None
+    if isinstance(problem.privacy, KL | RDP):
+        return _smooth(run, n)
     deadline, steep = run.began + run.time_limit, math.log(proof.level / proof.translate)
     limit = math.nextafter(problem.privacy.sensitivity / (2 * n), 0.0)
     task = curve.Task(replace(problem, objective=WorstCase(Threshold(limit))), deadline, run.solver)
@@ -201,7 +214,7 @@ def _noise(run: Run, n: int, proof: PackingCertificate) -> tuple[Any, float, Pro
         mechanism = task.mechanism(program)
         if mechanism.admitted(task.privacy):
             missed = mechanism.enclose_loss(task.loss, sent=True)[1]
-            return mechanism, missed, curve.told(task, program, run)
+            return mechanism, missed, curve.told(task, program, run), n
         program.inner = (1 - part) * found + part * spare
     return None
 
@@ -214,6 +227,82 @@ def _stairs(n: int, rate: float, nodes: np.ndarray) -> np.ndarray:
     periods, rest = np.divmod(nodes - 1, n)
     behind = np.exp(-rate * periods) * (n / -math.expm1(-rate) - rest)
     return np.append(cell * behind, 0.0)
+
+
+def _smooth(run: Run, n: int) -> tuple[Any, float, Program, int] | None:
+    """The same under KL and Renyi privacy, by Newton's method: masses are equal on cells but for the point at 0.
+
+    Of cells with an odd number m = 2h + 1 of points, shifts by multiples of m less h, and more h, and by one point are all
+    that are compared: between them divergences are linear.
+    """
+    problem: Any = run.problem
+    privacy = problem.privacy
+    made = [(c, max(2 * math.ceil((n / c - 1) / 2) + 1, 3)) for c in ROUGH if 3 * c <= max(n, 3 * FEW)]
+    count, m = min(made[-SUITED:], key=lambda pair: pair[0] * pair[1])
+    n, h = count * m, m // 2
+    limit = math.nextafter(privacy.sensitivity / (2 * n), 0.0)
+    task = divergence.Task(replace(problem, objective=WorstCase(Threshold(limit))))
+    last = math.ceil(task.radius * count)
+    # Of the cell j the mass is that of a variable (0: the point at 0, 1: the rest of its cell, 2: the next cell, ...), or in the
+    # tail a share of it.
+    cells = np.arange(last + PERIODS * count + 1)
+    periods = np.maximum(-((last - cells) // count), 0)
+    index, fall = cells - periods * count + 1, -task.steep * periods
+    each = fall - np.log(np.where(cells == 0, m - 1, m))
+    lowest = -np.concatenate([cells[:0:-1], -cells])
+    half = math.log(0.5)  # a pair and its mirror image count twice
+
+    def pairs(shift: int) -> tuple[np.ndarray, ...]:
+        whole = round(shift / m)
+        over = shift - whole * m
+        left, right, times = [], [], []
+        for cell, share in ((whole, m - abs(over)), (whole + (1 if over > 0 else -1), abs(over))):
+            near = np.abs(lowest + cell) < cells.size
+            left.append(lowest[near])
+            right.append(lowest[near] + cell)
+            times.append(share - ((left[-1] == 0) & (cell == whole)) - ((right[-1] == 0) & (cell == whole)) + 0.0)
+        many = np.concatenate(times)
+        i, j = (np.abs(np.concatenate(part))[many > 0] for part in (left, right))
+        logs = np.log(many[many > 0]) + half
+        first, second = np.append(index[i], [0, index[whole]]), np.append(index[j], [index[whole], 0])
+        one, two = (
+            np.append(each[i] + logs, [half, each[whole] + half]),
+            np.append(each[j] + logs, [each[whole] + half, half]),
+        )
+        return first, second, one, two
+
+    shifts = sorted({s for k in range(count + 1) for s in (k * m - h, k * m, k * m + h, 1) if 1 <= s <= n})
+    weight = np.zeros(last + 2)
+    np.add.at(weight, index[1:], 2 * np.exp(fall[1:]))
+    weight[:2] = 1.0
+    cost = np.where(np.arange(last + 2) > 0, weight, 0.0)
+    for kept_back in divergence.SHARES:
+        program = noise.Cells(cost, weight, task.alpha, task.bound * (1 - kept_back), [pairs(s) for s in shifts])
+        for rate in RATES:  # what falls behind the point and each sensitivity
+            u = np.log(np.append([1.0, m - 1.0], np.full(last, float(m))))
+            u[1:] -= rate * 2 * task.bound * (1 + (np.arange(last + 1) - 0.5).clip(0) // count)
+            u -= math.log(float(weight @ np.exp(u)))
+            if program.excess(u).max() < 0:
+                break
+        found = program.solve(u, divergence.EXACT, run.began + run.time_limit)
+        if found is None:
+            return None
+        p = np.concatenate([found.p[:1], np.full(h, found.p[1] / (m - 1)), np.repeat(found.p[2:] / m, m)])
+        p[-n:] /= -math.expm1(-task.steep)
+        weights = [max(w, 1) for w in as_weights(p, float(2 * p.sum() - p[0]))]
+        mechanism = AdditiveMechanism(
+            problem.domain, task.width, n, tuple(weights[:-n]), 0, tuple(weights[-n:]), int(math.exp(-task.steep) * LIMB),
+            notion=privacy,
+        )  # fmt: skip
+        if mechanism.admitted(privacy):
+            told = Program(
+                f"{last + 2} masses of cells and of the point at 0, on a lattice of {n} points per sensitivity; the model is "
+                "that of 2 points per sensitivity",
+                f"divergences at {len(shifts)} shifts", f"Newton's method (optdp), {found.steps} steps", run.seconds, run.rtol,
+                objective=found.value, build=divergence.model, arguments=(task.problem, 2),
+            )  # fmt: skip
+            return mechanism, mechanism.enclose_loss(task.loss, sent=True)[1], told, n
+    return None
 
 
 register(
