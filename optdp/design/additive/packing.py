@@ -3,7 +3,8 @@
 Where much is allowed, most of the mass may lie within t, much less than the sensitivity, and of the rest the notion asks for
 little: on each translate of [-t, t] the least that is admitted (`optdp.certificates.packing`). So the noise is on the
 lattice with one point for each translate, t the end of the cell at 0, and its masses are equal on cells that are as wide as many
-of these: `optdp.design.additive.curve` on a mesh. A lattice of ordinary noise would have to be as fine as t.
+of these: `optdp.design.additive.curve` on a mesh, or, under KL and Renyi privacy, Newton's method (`optdp.solvers.noise`). A
+lattice of ordinary noise would have to be as fine as t.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from optdp.design.additive import approximate, curve, divergence, rounded
 from optdp.design.additive.lattice import Bracket, as_weights
 from optdp.design.additive.pairs import LATE
 from optdp.design.registry import Run, register
+from optdp.exact import require
 from optdp.exact.numbers import border
 from optdp.exact.sampling import LIMB
 from optdp.mechanisms.additive import AdditiveMechanism
@@ -142,9 +144,13 @@ def _other(problem: Problem) -> Any:
 def design(run: Run, *, n: int | None = None, every_shift: bool = False, gaussian: bool = True) -> Solution:
     """See `optdp.solve_additive`."""
     problem, other = run.problem, _other(run.problem)
-    own: dict[str, Any] = (
-        {"every_shift": every_shift} if other is approximate else {"gaussian": gaussian} if other is curve else {}
-    )
+    own: dict[str, Any] = {"gaussian": gaussian} if other is curve else {}
+    if other is approximate:
+        own = {"every_shift": every_shift}
+    else:
+        require.choice("method", run.method, ("auto",))
+        if every_shift:
+            raise TypeError("every_shift is not allowed under this notion: it is an option for (eps, delta)")
     if n is not None or every_shift or run.method != "auto":
         return other.design(run, n=n, **own)
     single = isinstance(problem.privacy, ApproxDP)  # in closed form, where delta is small
