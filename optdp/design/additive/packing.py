@@ -8,6 +8,7 @@ of these: `optdp.design.additive.curve` on a mesh. A lattice of ordinary noise w
 
 from __future__ import annotations
 
+import contextlib
 import math
 from dataclasses import replace
 from fractions import Fraction
@@ -22,7 +23,9 @@ from optdp.design.additive import approximate, curve, divergence, rounded
 from optdp.design.additive.lattice import Bracket
 from optdp.design.additive.pairs import LATE
 from optdp.design.registry import Run, register
+from optdp.exact import enclosures, require
 from optdp.exact.numbers import border
+from optdp.mechanisms.additive import LENGTH
 from optdp.problem.domains import Line
 from optdp.problem.losses import Threshold
 from optdp.problem.objectives import WorstCase
@@ -41,26 +44,35 @@ CELLS, TRIED, NEAR, BELOW = 24, 5, 1e-4, 2.0**-40
 SMALLEST, NARROW = -1000.0, 1e-9
 
 
-def _least(privacy: Any, share: float) -> float:
+def _least(privacy: Any, share: Fraction) -> float:
     """About the largest number that is proven to be less than what a neighbour has of a share; 0 where there is none."""
-    whole = Fraction(share)
-    least: float = 2.0 ** border(lambda e: apart(privacy, whole, Fraction(2.0**e)), SMALLEST, math.log2(share))[0]
+    least: float = 2.0 ** border(lambda e: apart(privacy, share, Fraction(2.0**e)), SMALLEST, math.log2(share))[0]
     return least if least > 2.0**SMALLEST else 0.0
 
 
 def bound(problem: Problem) -> tuple[QuantileCertificate, int] | None:
     """For a quantile: the best certificate, and how many translates there is no room for; None where they are few."""
     privacy: Any = problem.privacy
-    proof = _proof(privacy, problem.objective.level * (1 - BELOW))
-    if not proof.translate:
+    asked = problem.objective.level
+    most = enclosures.round_up(1 - Fraction(asked))  # a float above 1 - level is what must be proven
+    above = most if Fraction(most) > 1 - Fraction(asked) else math.nextafter(most, 2.0)
+    proof = _proof(privacy, min(asked * (1 - BELOW), 1 - above)) if above < 1 else None
+    if proof is None or not proof.translate:
         return None
-    count = math.floor((Fraction(1 - proof.level) / 2 - Fraction(proof.rest)) / Fraction(proof.translate)) + 2
-    limit = math.nextafter(privacy.sensitivity / (2 * count), 0.0)
-    return None if count < FEW else (QuantileCertificate(limit, proof), count)
+    count = math.floor(((1 - Fraction(proof.level)) / 2 - Fraction(proof.rest)) / Fraction(proof.translate)) + 2
+    return None if count < FEW else (QuantileCertificate(_inside(privacy, count), proof), count)
+
+
+def _inside(privacy: Any, count: int) -> float:
+    """The largest float t of which so many lengths 2t are less than a sensitivity."""
+    edge = Fraction(privacy.sensitivity) / (2 * count)
+    limit = enclosures.round_down(edge)
+    return math.nextafter(limit, 0.0) if Fraction(limit) == edge else limit
 
 
 def _proof(privacy: Any, level: float) -> PackingCertificate:
-    return PackingCertificate(level, _least(privacy, level), _least(privacy, (1 + level) / 2))
+    a = Fraction(level)  # (1 + a)/2 is no float
+    return PackingCertificate(level, _least(privacy, a), _least(privacy, (1 + a) / 2))
 
 
 def bracket(run: Run, known: Bracket) -> tuple[Bracket, dict[Fraction, bool]]:
@@ -75,7 +87,7 @@ def bracket(run: Run, known: Bracket) -> tuple[Bracket, dict[Fraction, bool]]:
     best, decided = known.proven(certificate, problem), {Fraction(1, 2 * count): False}
     n = min(count - 1, FINEST)
     for _ in range(TRIED):
-        run.progress(f"a peak of 1/{n} of the sensitivity, on a plateau", best.lower, best.value)
+        _tell(run, n, *((best.lower, best.value) if math.isfinite(best.value) else ()))
         found = _noise(run, n, proof)
         if found is None:
             break
@@ -89,11 +101,15 @@ def bracket(run: Run, known: Bracket) -> tuple[Bracket, dict[Fraction, bool]]:
         if best.gap <= run.rtol or not run.left():
             break
         # What does not fit, by the inequality of the bound with what this noise needs besides.
-        rest = missed / 2 - (n - 1) * _least(problem.privacy, 1 - missed)
+        rest = missed / 2 - (n - 1) * _least(problem.privacy, Fraction(1 - missed))
         n = min(n - 1, max(math.floor(1 + ((1 - level) / 2 - rest) / proof.translate), n // 2))
         if n < FEW:
             break
     return best, decided
+
+
+def _tell(run: Run, n: int, *bracket: float) -> None:
+    run.progress(f"a peak of 1/{n} of the sensitivity, on a plateau", *bracket)
 
 
 def _count(problem: Problem) -> int:
@@ -129,33 +145,45 @@ def design(run: Run, *, n: int | None = None, every_shift: bool = False, gaussia
     if n is not None or every_shift or run.method != "auto":
         return other.design(run, n=n, **own)
     single = isinstance(problem.privacy, ApproxDP)  # in closed form, where delta is small
+    if not single:  # as the other does, which may not be asked
+        require.real("rtol", run.rtol, low=1e-8 if other is curve else 1e-5, high=1.0)
     first: Solution | None = None
     if single:
         first = other.design(replace(run, time_limit=run.time_limit / 2), **own)
         if first.gap <= run.rtol:
             return first
     proof = _for_threshold(problem)
-    lower, found = proof.bound(problem).value, _noise(run, _count(problem) + 1, proof)
+    lower, found = 0.0, None
+    if proof is not None:
+        lower, n = proof.bound(problem).value, _count(problem) + 1
+        _tell(run, n, *((lower, first.value) if first else ()))
+        found = _noise(run, n, proof)
     if found is not None:
         mechanism, _, program = found
         value = mechanism.enclose(problem.objective)[1]
-        made = Solution(problem, value, min(lower, value), mechanism, proof, program)
+        made = Solution(problem, value, min(lower, value), mechanism, proof, program)  # type: ignore[arg-type]
         first = made if first is None else rounded.beside(made, first)
-    if first is None or not (first.gap <= run.rtol or single or run.seconds > run.time_limit):
+    tried = single and proof is not None
+    if first is None or not (first.gap <= run.rtol or tried or run.seconds > run.time_limit):
         seconds = max(run.time_limit, run.seconds + LATE * run.time_limit)
-        rest = other.design(replace(run, time_limit=seconds), **own)
-        first = rest if first is None else rounded.beside(first, rest)
-    if lower > first.lower_bound:
+        try:
+            rest = other.design(replace(run, time_limit=seconds), **own)
+            first = rest if first is None else rounded.beside(first, rest)
+        except ValueError:  # lattices that are too fine, or find nothing in the time that is left
+            if first is None:
+                raise
+    if proof is not None and lower > first.lower_bound:
         first = replace(first, lower_bound=min(lower, first.value), certificate=proof)
     late = run.seconds > run.time_limit
     return replace(first, program=replace(first.program, seconds=run.seconds, stopped=late))
 
 
-def _for_threshold(problem: Problem) -> PackingCertificate:
-    """The certificate with the least level that so many translates contradict."""
+def _for_threshold(problem: Problem) -> PackingCertificate | None:
+    """The certificate with the least level that so many translates contradict; None where hardly any is contradicted."""
     privacy, count = problem.privacy, _count(problem)
     level = border(lambda a: not _proof(privacy, a).full(count), 2.0**-30, 1.0 - 2.0**-30, NARROW)[1]
-    return _proof(privacy, level)
+    found = _proof(privacy, level)
+    return found if found.full(count) else None
 
 
 def _noise(run: Run, n: int, proof: PackingCertificate) -> tuple[Any, float, Program] | None:
@@ -166,10 +194,12 @@ def _noise(run: Run, n: int, proof: PackingCertificate) -> tuple[Any, float, Pro
     if not isinstance(problem.privacy, ApproxDP | Profile | GDP) or n > FINEST or not proof.translate:
         return None
     deadline, steep = run.began + run.time_limit, math.log(proof.level / proof.translate)
-    limit = math.nextafter(problem.privacy.sensitivity / (2 * n), 0.0)
+    limit = _inside(problem.privacy, n)
     task = curve.Task(replace(problem, objective=WorstCase(Threshold(limit))), deadline, run.solver)
     step = max(1, n // CELLS)
     size = n + math.ceil(task.radius * n / step) * step  # few distances between nodes
+    if size >= LENGTH:
+        return None
     inside = [*range(0, 2 * n, step), *range(0, size, 2 * step), 1, n - 1, n, n + 1, size - n, size]
     nodes = np.unique(inside) + 1  # T_k is the probability of what lies beyond k - 1/2
     program = task.program(n, size + 1, curve.SLACK, nodes)
@@ -186,12 +216,15 @@ def _noise(run: Run, n: int, proof: PackingCertificate) -> tuple[Any, float, Pro
             spare = stairs
     program.solve(spare, curve.BROKEN, NEAR)
     found = program.inner
-    for part in curve.MIXED:
-        mechanism = task.mechanism(program)
-        if mechanism.admitted(task.privacy):
-            missed = mechanism.enclose_loss(task.loss, sent=True)[1]
-            return mechanism, missed, curve.told(task, program, run)
+    for part in (0.0, *curve.MIXED):
         program.inner = (1 - part) * found + part * spare
+        with contextlib.suppress(
+            ValueError
+        ):  # where the solver answers that hardly anything is beyond t, nothing is left of it
+            mechanism = task.mechanism(program)
+            if mechanism.admitted(task.privacy):
+                missed = mechanism.enclose_loss(task.loss, sent=True)[1]
+                return mechanism, missed, curve.told(task, program, run)
     return None
 
 
