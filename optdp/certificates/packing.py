@@ -2,7 +2,8 @@ r"""Translates of a narrow interval: why the error bars of noise cannot be as sh
 
 Let X be symmetric noise for a sensitivity of 1, A = [-t, t] with K >= 1 whole lengths 2t in less than one sensitivity, and
 psi(a) a number that P(S + d) cannot be below where P(S) >= a and |d| <= 1: if the notion does not admit the two distributions
-(a, 1 - a) and (psi, 1 - psi) of the answers "in S" and "not", it does not admit X and X + d, and the less for a larger a.
+(a, 1 - a) and (psi, 1 - psi) of the answers "in S" and "not", in one order or the other, it does not admit X and X + d, and the
+less for a larger a.
 
 If P(A) >= a, the K - 1 translates A + d for d a little above 2t, 4t, ..., 2(K - 1)t are disjoint, and all of them lie beyond t
 and below 1 - t; what lies from there on is {X >= -t} + 1, and P(X >= -t) = (1 + P(A))/2. So beyond t there is a probability of
@@ -51,6 +52,8 @@ class PackingCertificate(Certificate):
             self._refuse("it is for a loss with one step on the real line")
         (_, t), ((low, *_), (high, *_)) = loss.polynomials
         count = ceil(Fraction(privacy.sensitivity) / (2 * t)) - 1
+        if count < 1:  # {X >= -t} + 1 is not beyond t then
+            self._refuse("the step is at half a sensitivity or more")
         a = Fraction(self.level)
         for share, least in ((a, Fraction(self.translate)), ((1 + a) / 2, Fraction(self.rest))):
             if least and (least >= share or not apart(privacy, share, least)):
@@ -61,7 +64,7 @@ class PackingCertificate(Certificate):
         return Bound(value, "disjoint translates of an interval, exact rationals and ball arithmetic")
 
     def full(self, count: int) -> bool:
-        """Whether K = `count` contradicts the inequality."""
+        """Whether K = `count` >= 1 contradicts the inequality."""
         needed = (count - 1) * Fraction(self.translate) + Fraction(self.rest)
         return (1 - Fraction(self.level)) / 2 < needed
 
@@ -70,4 +73,5 @@ def apart(privacy: Any, share: Fraction, least: Fraction) -> bool:
     """Whether it is proven that what has the probability `share` has more than `least` for a neighbour."""
     total = share.denominator * least.denominator
     p, q = int(share * total), int(least * total)
-    return privacy.admits(Pair((p, total - p), (q, total - q), total)) is False
+    here, there = (p, total - p), (q, total - q)
+    return any(privacy.admits(Pair(*pair, total)) is False for pair in ((here, there), (there, here)))

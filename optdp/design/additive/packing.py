@@ -9,6 +9,7 @@ lattice of ordinary noise would have to be as fine as t.
 
 from __future__ import annotations
 
+import contextlib
 import math
 from dataclasses import replace
 from fractions import Fraction
@@ -23,10 +24,10 @@ from optdp.design.additive import approximate, curve, divergence, rounded
 from optdp.design.additive.lattice import Bracket, as_weights
 from optdp.design.additive.pairs import LATE
 from optdp.design.registry import Run, register
-from optdp.exact import require
+from optdp.exact import enclosures, require
 from optdp.exact.numbers import border
 from optdp.exact.sampling import LIMB
-from optdp.mechanisms.additive import AdditiveMechanism
+from optdp.mechanisms.additive import LENGTH, AdditiveMechanism
 from optdp.problem.domains import Integers
 from optdp.problem.losses import Threshold
 from optdp.problem.objectives import WorstCase
@@ -51,27 +52,35 @@ CELLS, TRIED, NEAR, BELOW = 24, 12, 1e-4, 2.0**-40
 SMALLEST, NARROW = -1000.0, 1e-9
 
 
-def _least(privacy: Any, share: float) -> float:
+def _least(privacy: Any, share: Fraction) -> float:
     """About the largest number that is proven to be less than what a neighbour has of a share; 0 where there is none."""
-    whole = Fraction(share)
-    least: float = 2.0 ** border(lambda e: apart(privacy, whole, Fraction(2.0**e)), SMALLEST, math.log2(share))[0]
+    least: float = 2.0 ** border(lambda e: apart(privacy, share, Fraction(2.0**e)), SMALLEST, math.log2(share))[0]
     return least if least > 2.0**SMALLEST else 0.0
 
 
 def bound(problem: Problem) -> tuple[QuantileCertificate, int] | None:
     """For a quantile: the best certificate, and how many translates there is no room for; None where they are few."""
     privacy: Any = problem.privacy
-    proof = _proof(privacy, problem.objective.level * (1 - BELOW))
-    if not proof.translate:
+    asked = problem.objective.level
+    most = enclosures.round_up(1 - Fraction(asked))  # a float above 1 - level is what must be proven
+    above = most if Fraction(most) > 1 - Fraction(asked) else math.nextafter(most, 2.0)
+    proof = _proof(privacy, min(asked * (1 - BELOW), 1 - above)) if above < 1 else None
+    if proof is None or not proof.translate:
         return None
-    count = math.floor((Fraction(1 - proof.level) / 2 - Fraction(proof.rest)) / Fraction(proof.translate)) + 2
-    if count < FEW:
-        return None
-    return QuantileCertificate(math.nextafter(privacy.sensitivity / (2 * count), 0.0), proof), count
+    count = math.floor(((1 - Fraction(proof.level)) / 2 - Fraction(proof.rest)) / Fraction(proof.translate)) + 2
+    return None if count < FEW else (QuantileCertificate(_inside(privacy, count), proof), count)
+
+
+def _inside(privacy: Any, count: int) -> float:
+    """The largest float t of which so many lengths 2t are less than a sensitivity."""
+    edge = Fraction(privacy.sensitivity) / (2 * count)
+    limit = enclosures.round_down(edge)
+    return math.nextafter(limit, 0.0) if Fraction(limit) == edge else limit
 
 
 def _proof(privacy: Any, level: float) -> PackingCertificate:
-    return PackingCertificate(level, _least(privacy, level), _least(privacy, (1 + level) / 2))
+    a = Fraction(level)  # (1 + a)/2 is no float
+    return PackingCertificate(level, _least(privacy, a), _least(privacy, (1 + a) / 2))
 
 
 def bracket(run: Run, known: Bracket) -> tuple[Bracket, dict[Fraction, bool]]:
@@ -86,7 +95,7 @@ def bracket(run: Run, known: Bracket) -> tuple[Bracket, dict[Fraction, bool]]:
     best, n, kept, full = known.proven(certificate, problem), min(count - 1, FINEST), 0, count
     tried: set[int] = set()
     for _ in range(TRIED):
-        run.progress(f"a peak of 1/{n} of the sensitivity, on a plateau", best.lower, best.value)
+        _tell(run, n, *((best.lower, best.value) if math.isfinite(best.value) else ()))
         found = _noise(run, n, proof)
         if found is None:
             break
@@ -94,13 +103,15 @@ def bracket(run: Run, known: Bracket) -> tuple[Bracket, dict[Fraction, bool]]:
         value = mechanism.enclose(problem.objective)[1]
         if value < best.value:
             best = replace(best, mechanism=mechanism, value=value, program=program)
+        if missed >= 1:
+            break
         if missed <= 1 - level:
             kept = max(kept, n)
             following = (kept + full) // 2
         else:
             full = min(full, n)
             # What does not fit, by the inequality of the bound with what this noise needs besides.
-            rest = missed / 2 - (n - 1) * _least(problem.privacy, 1 - missed)
+            rest = missed / 2 - (n - 1) * _least(problem.privacy, Fraction(1 - missed))
             fits = math.floor(1 + ((1 - level) / 2 - rest) / proof.translate)
             following = min(max(fits, kept + (full - kept) // 4), full - 1)
         if n in tried:  # not all numbers of points are those of a lattice
@@ -110,6 +121,10 @@ def bracket(run: Run, known: Bracket) -> tuple[Bracket, dict[Fraction, bool]]:
             break
         n = following
     return best, {Fraction(1, 2 * count): False} | ({Fraction(1, 2 * kept): True} if kept else {})
+
+
+def _tell(run: Run, n: int, *bracket: float) -> None:
+    run.progress(f"a peak of 1/{n} of the sensitivity, on a plateau", *bracket)
 
 
 def _count(problem: Problem) -> int:
@@ -154,6 +169,8 @@ def design(run: Run, *, n: int | None = None, every_shift: bool = False, gaussia
     if n is not None or every_shift or run.method != "auto":
         return other.design(run, n=n, **own)
     single = isinstance(problem.privacy, ApproxDP)  # in closed form, where delta is small
+    if not single:  # as the other does, which may not be asked
+        require.real("rtol", run.rtol, low=1e-8 if other is curve else 1e-5, high=1.0)
     first: Solution | None = None
     if single:
         first = other.design(replace(run, time_limit=run.time_limit / 2), **own)
@@ -163,27 +180,49 @@ def design(run: Run, *, n: int | None = None, every_shift: bool = False, gaussia
         made = rounded.solution(run, design)
         return made if first is None else rounded.beside(made, first)
     proof = _for_threshold(problem)
-    lower, found = proof.bound(problem).value, _noise(run, _count(problem) + 1, proof)
+    lower, found = 0.0, None
+    if proof is not None:
+        lower, n = proof.bound(problem).value, _count(problem) + 1
+        _tell(run, n, *((lower, first.value) if first else ()))
+        found = _noise(run, n, proof)
     if found is not None:
         mechanism, _, program, _ = found
         value = mechanism.enclose(problem.objective)[1]
-        made = Solution(problem, value, min(lower, value), mechanism, proof, program)
+        made = Solution(problem, value, min(lower, value), mechanism, proof, program)  # type: ignore[arg-type]
         first = made if first is None else rounded.beside(made, first)
-    if first is None or not (first.gap <= run.rtol or single or run.seconds > run.time_limit):
+    tried = single and proof is not None
+    if first is None or not (first.gap <= run.rtol or tried or run.seconds > run.time_limit):
         seconds = max(run.time_limit, run.seconds + LATE * run.time_limit)
-        rest = other.design(replace(run, time_limit=seconds), **own)
-        first = rest if first is None else rounded.beside(first, rest)
-    if lower > first.lower_bound:
+        try:
+            rest = other.design(replace(run, time_limit=seconds), **own)
+            first = rest if first is None else rounded.beside(first, rest)
+        except ValueError:  # lattices that are too fine, or find nothing in the time that is left
+            if first is None:
+                raise
+    if proof is not None and lower > first.lower_bound:
         first = replace(first, lower_bound=min(lower, first.value), certificate=proof)
     late = run.seconds > run.time_limit
     return replace(first, program=replace(first.program, seconds=run.seconds, stopped=late))
 
 
-def _for_threshold(problem: Problem) -> PackingCertificate:
-    """The certificate with the least level that so many translates contradict."""
+def _for_threshold(problem: Problem) -> PackingCertificate | None:
+    """The certificate with the least level that so many translates contradict; None where hardly any is contradicted."""
+    from scipy.optimize import brentq
+
     privacy, count = problem.privacy, _count(problem)
-    level = border(lambda a: not _proof(privacy, a).full(count), 2.0**-30, 1.0 - 2.0**-30, NARROW)[1]
-    return _proof(privacy, level)
+
+    def excess(level: float) -> float:
+        proof = _proof(privacy, level)
+        return float(
+            min((count - 1) * Fraction(proof.translate) + Fraction(proof.rest) - (1 - Fraction(level)) / 2, Fraction(1))
+        )
+
+    low, high = 2.0**-30, 1 - 2.0**-30
+    if excess(high) <= 0:
+        return None
+    level = low if excess(low) > 0 else brentq(excess, low, high, xtol=NARROW)
+    every = (_proof(privacy, min(level + 2**k * NARROW, high)) for k in range(30))
+    return next((proof for proof in every if proof.full(count)), None)
 
 
 def _noise(run: Run, n: int, proof: PackingCertificate) -> tuple[Any, float, Program, int] | None:
@@ -196,10 +235,12 @@ def _noise(run: Run, n: int, proof: PackingCertificate) -> tuple[Any, float, Pro
     if isinstance(problem.privacy, KL | RDP):
         return _smooth(run, n)
     deadline, steep = run.began + run.time_limit, math.log(proof.level / proof.translate)
-    limit = math.nextafter(problem.privacy.sensitivity / (2 * n), 0.0)
+    limit = _inside(problem.privacy, n)
     task = curve.Task(replace(problem, objective=WorstCase(Threshold(limit))), deadline, run.solver)
     step = max(1, n // CELLS)
     size = n + math.ceil(task.radius * n / step) * step  # few distances between nodes
+    if size >= LENGTH:
+        return None
     inside = [*range(0, 2 * n, step), *range(0, size, 2 * step), 1, n - 1, n, n + 1, size - n, size]
     nodes = np.unique(inside) + 1  # T_k is the probability of what lies beyond k - 1/2
     program = task.program(n, size + 1, curve.SLACK, nodes)
@@ -216,12 +257,13 @@ def _noise(run: Run, n: int, proof: PackingCertificate) -> tuple[Any, float, Pro
             spare = stairs
     program.solve(spare, curve.BROKEN, NEAR)
     found = program.inner
-    for part in curve.MIXED:
-        mechanism = task.mechanism(program)
-        if mechanism.admitted(task.privacy):
-            missed = mechanism.enclose_loss(task.loss, sent=True)[1]
-            return mechanism, missed, curve.told(task, program, run), n
+    for part in (0.0, *curve.MIXED):
         program.inner = (1 - part) * found + part * spare
+        with contextlib.suppress(ValueError):  # hardly anything is said to be beyond t: nothing is left of that
+            mechanism = task.mechanism(program)
+            if mechanism.admitted(task.privacy):
+                missed = mechanism.enclose_loss(task.loss, sent=True)[1]
+                return mechanism, missed, curve.told(task, program, run), n
     return None
 
 
@@ -246,7 +288,7 @@ def _smooth(run: Run, n: int) -> tuple[Any, float, Program, int] | None:
     made = [(c, max(2 * math.ceil((n / c - 1) / 2) + 1, 3)) for c in ROUGH if 3 * c <= max(n, 3 * FEW)]
     count, m = min(made[-SUITED:], key=lambda pair: pair[0] * pair[1])
     n, h = count * m, m // 2
-    limit = math.nextafter(privacy.sensitivity / (2 * n), 0.0)
+    limit = _inside(privacy, n)
     task = divergence.Task(replace(problem, objective=WorstCase(Threshold(limit))))
     last = math.ceil(task.radius * count)
     # Of the cell j the mass is that of a variable (0: the point at 0, 1: the rest of its cell, 2: the next cell, ...), or in the
