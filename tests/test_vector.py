@@ -16,6 +16,8 @@ from hypothesis import strategies as st
 from scipy.stats import beta, binom, binomtest, chi2, kstest
 
 import optdp
+from optdp.certificates import cube as cube_module
+from optdp.certificates import radial as radial_module
 from optdp.certificates.base import Refusal
 from optdp.certificates.coordinates import CoordinatesCertificate
 from optdp.certificates.cube import CubeCertificate
@@ -527,6 +529,55 @@ def test_prices_of_radii_by_quadrature(d):
     assert -prices.shortfall(1e-3) == pytest.approx(least, abs=2e-3) and -prices.shortfall(1e-3) <= least + 1e-7
 
 
+def exact_price(r, rows, more):
+    """g(r) in three dimensions, exactly: t is uniform on [-1, 1], so that E(t - h)_+ = (1 - h)^2/4."""
+    found, r = Fraction(0), Fraction(r)
+    for w, mu, nu in rows:
+        least, slope = r * r - Fraction(mu) * r - Fraction(nu), Fraction(mu) * r  # of L, at t = 1; its slope in -t
+        if least >= 0:
+            gain = Fraction(0)
+        elif least + 2 * slope <= 0:
+            gain = -least - slope
+        else:
+            gain = least**2 / (4 * slope)
+        found += Fraction(w) * (r * r - Fraction(nu) - more * gain)
+    return found
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_prices_in_three_dimensions_are_below_the_exact_ones(seed, monkeypatch):
+    """At points; on cells, however wide; and everywhere, however soon the halving of cells ends."""
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(1, 6))
+    mu = rng.uniform(0, 3, n) * (rng.random(n) < 0.9)
+    nu = rng.uniform(-1.1, 1.0, n) * np.where(rng.random(n) < 0.5, mu**2 / 4, 1.0)
+    rows = list(zip(rng.uniform(0.1, 1, n).tolist(), mu.tolist(), nu.tolist(), strict=True))
+    prices = _Prices(problem(float(rng.uniform(0.1, 4)), optdp.Ball(3)), rows)
+    more = Fraction(prices.more)
+    radii = np.sort(np.append(rng.uniform(0, 3, 40), [0.0, 3.5]))
+    found, true = prices.at(radii), [exact_price(r, rows, more) for r in radii.tolist()]
+    assert all(Fraction(a) <= b for a, b in zip(found.tolist(), true, strict=True))
+    assert found == pytest.approx([float(v) for v in true], abs=1e-10)
+    for i, j in rng.integers(0, radii.size, (40, 2)).tolist():
+        i, j = min(i, j), max(i, j)
+        sag = prices._sag(radii[[i]], radii[[j]])[0]
+        assert min(found[i], found[j]) - sag <= min(true[i : j + 1])
+    least = min(exact_price(r, rows, more) for r in np.linspace(0, 3.5, 701).tolist())
+    assert -prices.shortfall(1e-6) == pytest.approx(min(0.0, float(least)), abs=1e-3)
+    for cells, narrowest, pairs in (
+        (1, 2.0**-45, 5e7),
+        (2, 0.4, 5e7),
+        (2, 2.0**-45, 20),
+        (3, 2.0**-45, 200),
+        (1, 2.0, 5e7),
+    ):
+        monkeypatch.setattr(radial_module, "CELLS", cells)
+        monkeypatch.setattr(radial_module, "NARROWEST", narrowest)
+        monkeypatch.setattr(radial_module, "PAIRS", pairs)
+        for close in (1e-3, 1.0, 100.0):
+            assert -prices.shortfall(close) <= least, (cells, narrowest, pairs, close)
+
+
 @pytest.mark.parametrize(("mu", "nu"), [(0.9, 0.5), (1.7, -0.2), (4.0, -3.0), (4.0, -3.9), (0.4, -0.03)])
 def test_the_largest_cap_that_a_row_favours(mu, nu):
     """In three dimensions a share h/2 of a sphere has 1 - t < h: the most over a grid of radii."""
@@ -760,6 +811,31 @@ def test_the_spheres_bound_is_for_unbiased_vectors_on_it_and_around_it():
             own.bound(other)
 
 
+@pytest.mark.parametrize("d", [2, 3])
+def test_bounds_for_vectors_say_nothing_of_other_notions_objectives_or_biased_mechanisms(d):
+    """One guard of a certificate at a time fails, all others hold."""
+    cube, ball, sphere = optdp.Box.cube(d), optdp.Ball(d), optdp.Sphere(d)
+    sides, uniform = optdp.Box.cube(d, 0, 1), optdp.Average("squared", "uniform")
+    for own, domains, foreign in (
+        (CubeCertificate(0.5, 0.01, 0.25, 0.0, (), ()), (cube,), (ball, sphere, sides)),
+        (RadialCertificate((1.0,), (1.0,), (12.0,), (-3.0,)), (cube, ball), (sphere, sides, optdp.Ball(1), optdp.Box.cube(1))),
+        (SphereCertificate(0.5), (cube, ball, sphere), (sides, optdp.OneHot(3))),
+    ):  # fmt: skip
+        for domain in domains:
+            right = problem(1.0, domain)
+            assert own.bound(right).value > 0
+            for wrong in (
+                {"privacy": optdp.ApproxDP(1.0)}, {"privacy": optdp.LDP(30.5)}, {"constraints": ()},
+                {"objective": optdp.WorstCase("abs")}, {"objective": optdp.Average("abs", "uniform")},
+                *([{"objective": uniform}] if domain is not sphere else []),
+            ):  # fmt: skip
+                with pytest.raises(Refusal, match="it is for"):
+                    own.bound(replace(right, **wrong))
+        for domain in foreign:
+            with pytest.raises(Refusal, match="it is for"):
+                own.bound(problem(1.0, domain))
+
+
 def test_bounds_add_up_over_coordinates_for_squares_on_the_cube_alone():
     """Distances do not add up: d times the bound for numbers is more than any mechanism for vectors need lose."""
     numbers = optdp.solve_kernel(1.0, domain=(-1, 1), rtol=0.05).certificate
@@ -978,6 +1054,54 @@ def test_the_inequalities_of_the_cube_are_decided_as_on_a_grid(d, gain, square, 
         )
         with pytest.raises(Refusal, match="add up"):
             bound(least + 1e-4, most * (1 + 1e-9))
+
+
+def test_cells_of_the_inequality_of_the_cube_are_bounded_from_below():
+    """On wide cells, where a wrong sign or a term left out of Taylor's formula shows; at minima; where middles are rounded."""
+    rng, tight = np.random.default_rng(6), 0
+
+    def check(low, high, gain, square, fourth, scaled, constant=0.0):
+        proof, beyond = CubeCertificate(gain, constant, square, fourth, (), ()), low >= gain
+        _, value, least = proof._cell(arb(low), arb(high), beyond, [(arb(s), arb(b)) for s, b in scaled])
+        x = np.linspace(low, high, 101)
+        true = constant + square * x**2 + fourth * x**4 + sum(b * np.cosh(s * x) for s, b in scaled)
+        true -= beyond * (x - gain) / 2
+        assert float(least) <= true.min() + 1e-12 and float(value) == pytest.approx(true[50], abs=1e-12)
+        return float(least) >= true.min() - 1e-3
+
+    for _ in range(200):
+        places, (square, constant), fourth = np.sort(rng.uniform(0, 3, 3)), rng.uniform(-1, 1, 2), float(rng.random())
+        gain, low, high = (places if rng.random() < 0.5 else places[[2, 0, 1]]).tolist()
+        scaled = list(zip(rng.uniform(0, 2, 2).tolist(), rng.uniform(0, 0.5, 2).tolist(), strict=True))
+        check(
+            low,
+            high,
+            gain,
+            float(square),
+            fourth * int(rng.integers(0, 2)),
+            scaled[: rng.integers(0, 3)],
+            float(constant),
+        )
+        middle, away = (
+            float(rng.uniform(1, 3)),
+            float(rng.uniform(-0.009, 0.009)),
+        )  # x^4's minimum with -x^2, next to the middle
+        tight += check(
+            middle - 0.01, middle + 0.01, 9.0, 4 * fourth * middle * away - 2 * fourth * middle**2, fourth, []
+        )
+    assert tight > 150
+    with ctx.workprec(4):  # 17/16 is rounded: to 1, or to 9/8
+        least = CubeCertificate(9.0, 0.0, -1.0, 0.0, (), ())._cell(arb(1), arb(9) / 8, False, [])[2]
+        assert not least > arb(-81 / 64)
+
+
+@pytest.mark.parametrize("constant", [0.204, 0.205, 0.206])
+def test_the_whole_interval_of_the_cube_is_checked_however_few_digits_its_end_has(constant, monkeypatch):
+    """X may be sqrt(2) itself, where the inequality fails by little: (sqrt(2) - 1)/2 = 0.2071..."""
+    monkeypatch.setattr(cube_module, "PRECISION", 8)
+    with pytest.raises(Refusal, match="no upper bound"):
+        CubeCertificate(1.0, constant, 0.0, 0.0, (), ()).bound(problem(0.5, optdp.Box.cube(2)))
+    assert CubeCertificate(1.0, 0.25, 0.0, 0.0, (), ()).bound(problem(0.5, optdp.Box.cube(2))).value == 2.0
 
 
 def test_forged_multipliers_are_refused():
