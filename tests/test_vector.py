@@ -7,6 +7,7 @@ import time
 from dataclasses import replace
 from fractions import Fraction
 from functools import cache
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -488,6 +489,10 @@ def test_no_multipliers_prove_more_than_is_attained(data):
             assert not any(certificate.weights) or 0 < min(v for v in certificate.slopes if v) < 2.0**-60
 
 
+def test_multipliers_worth_nothing_prove_nothing():
+    assert RadialCertificate((1.0,), (1.0,), (0.0,), (-5.0,)).bound(problem(1.0, optdp.Ball(3))).value == 0.0
+
+
 def test_a_radial_bound_is_for_its_problem_only():
     best = radial(4.0, 3)
     own = best.certificate
@@ -558,10 +563,22 @@ def test_prices_in_three_dimensions_are_below_the_exact_ones(seed, monkeypatch):
     found, true = prices.at(radii), [exact_price(r, rows, more) for r in radii.tolist()]
     assert all(Fraction(a) <= b for a, b in zip(found.tolist(), true, strict=True))
     assert found == pytest.approx([float(v) for v in true], abs=1e-10)
+    with mock.patch.object(radial_module, "BLOCK", 2):
+        parts = prices.at(radii)
+    assert parts == pytest.approx(found, abs=1e-10) and all(
+        Fraction(a) <= b for a, b in zip(parts.tolist(), true, strict=True)
+    )
     for i, j in rng.integers(0, radii.size, (40, 2)).tolist():
         i, j = min(i, j), max(i, j)
-        sag = prices._sag(radii[[i]], radii[[j]])[0]
+        sag, inside = prices._sag(radii[[i]], radii[[j]])[0], radii[i : j + 1]
         assert min(found[i], found[j]) - sag <= min(true[i : j + 1])
+        # Of t in [-1, 1] those with mu r t > r^2 - nu are favoured.
+        bent = sum(
+            w
+            * (1 + prices.more * np.clip((m * inside + v - inside**2) / np.maximum(2 * m * inside, 1e-300), 0, 1).max())
+            for w, m, v in rows
+        )
+        assert sag >= bent * (radii[j] - radii[i]) ** 2 / 4 * (1 - 1e-12)
     least = min(exact_price(r, rows, more) for r in np.linspace(0, 3.5, 701).tolist())
     assert -prices.shortfall(1e-6) == pytest.approx(min(0.0, float(least)), abs=1e-3)
     for cells, narrowest, pairs in (
@@ -595,6 +612,7 @@ def test_tiny_weights_prove_no_more(weight):
         bound = RadialCertificate((norm,), (weight,), (mu,), (nu,)).bound(best.problem).value
         assert bound <= best.lower_bound
         assert bound == RadialCertificate((norm,), (1.0,), (mu,), (nu,)).bound(best.problem).value
+        assert bound == RadialCertificate((norm, 0.1), (weight, 0.0), (mu, 1.0), (nu, 0.0)).bound(best.problem).value
     own = best.certificate
     again = replace(own, weights=tuple(w * 2.0**-200 for w in own.weights)).bound(best.problem).value
     assert again == pytest.approx(own.bound(best.problem).value, rel=1e-12)
@@ -609,7 +627,8 @@ def test_no_row_that_favours_outputs_is_missed():
         problem(1.0, optdp.Ball(3)), [(1.0, 2 * a, b) for a, b in zip(c.tolist(), level.tolist(), strict=True)]
     )
     assert (np.diff(prices.first) >= 0).all() and (np.diff(prices.last) >= 0).all()  # what a search takes for granted
-    radii = np.sort(np.abs(np.concatenate([prices.first, prices.last, prices.c])))
+    own = np.concatenate([prices.first, prices.last])
+    radii = np.sort(np.abs(np.concatenate([own, np.nextafter(own, -np.inf), np.nextafter(own, np.inf), prices.c])))
     start, end = prices.near(radii, radii)
     for r, low, high in zip(radii.tolist(), start, end, strict=True):
         for i in [*range(low), *range(high, prices.c.size)]:
@@ -633,6 +652,14 @@ def test_prices_are_below_the_true_ones():
     for r, found in zip(radii.tolist(), _Prices(problem(1.0, optdp.Ball(2)), rows).at(radii).tolist(), strict=True):
         true = sum(Fraction(w) * (Fraction(r) ** 2 - Fraction(nu)) for w, _, nu in rows)
         assert true * (1 - Fraction(1, 2**47)) <= Fraction(found) <= true
+    for mu, r in zip(rng.uniform(1, 4, 30).tolist(), rng.uniform(1e-4, 2e-3, 30).tolist(), strict=True):
+        prices = _Prices(problem(8.0, optdp.Ball(3)), [(1.0, mu, 1e-6)])  # R^2 - (r - c)^2 is all but nothing
+        true = exact_price(r, [(1.0, mu, 1e-6)], Fraction(prices.more))
+        assert true - Fraction(1e-10) <= Fraction(prices.at(np.array([r]))[0]) <= true
+    for w in rng.random(10).tolist():  # equal rows that favour all outputs: roundings of their sum have the same sign
+        prices = _Prices(problem(1.0, optdp.Ball(2)), [(w, 0.0, 1.0)] * 5000)
+        true = 5000 * Fraction(w) * (1 + Fraction(prices.more)) * (Fraction(0.25) - 1)
+        assert true * (1 + Fraction(1, 2**38)) <= Fraction(prices.at(np.array([0.5]))[0]) <= true
 
 
 @pytest.mark.parametrize("d", [3, 1000])
