@@ -33,14 +33,16 @@ from optdp.design.radial import plain_program
 from optdp.exact import enclosures, work
 from optdp.exact.sampling import as_rng
 from optdp.mechanisms import baselines, directions
+from optdp.mechanisms import product as product_module
 from optdp.mechanisms.baselines.vector import SampledCoordinates, VectorLaplace, published_size
 from optdp.mechanisms.cap import CapMechanism
 from optdp.mechanisms.kernel import KernelMechanism
 from optdp.mechanisms.lifted import LiftedMechanism
-from optdp.mechanisms.product import ProductMechanism
+from optdp.mechanisms.product import ProductMechanism, composed, share_of
 from optdp.mechanisms.radial import RadialMechanism
 from optdp.mechanisms.scaled import ScaledMechanism
 from optdp.mechanisms.signs import SignMechanism
+from optdp.mechanisms.unbiased_vectors import COINS, coins_below, odds_above
 from optdp.solvers.layers import Layers, Spheres, limit
 from optdp.solvers.radial import Caps, attained, start_floor
 
@@ -778,6 +780,8 @@ def test_the_error_of_a_radial_mechanism_is_known_everywhere():
     worst = mechanism.worst_case_loss("squared")
     assert errors.max() <= worst * (1 + 1e-12) and low * (1 - 1e-12) <= worst <= high
     assert abs(errors.mean() - mechanism.average_loss("squared")) < 4.5 * errors.std() / math.sqrt(errors.size)
+    coarse = replace(mechanism, step=0.5).enclose(optdp.WorstCase("squared"))
+    assert coarse == pytest.approx((low, high + 3 * 0.5**2 / 4), rel=1e-9)
     assert mechanism.satisfies(optdp.LDP(4.0)) and not mechanism.check_privacy(optdp.LDP(4.0 - 1e-7))[0].passed
     assert 4 - 1e-7 < float(mechanism.guarantee().eps) <= 4
 
@@ -950,6 +954,73 @@ def test_products_of_many_coordinates_say_what_they_guarantee():
         assert d * float(part.guarantee().eps) <= float(whole.eps) * (1 + 1e-15) <= d * 0.1 * (1 + 2e-15)
         assert all(check.passed for check in mechanism.check_privacy(whole))
         assert not mechanism.check_privacy(optdp.LDP(d * 0.099))[0].passed
+
+
+@pytest.mark.parametrize("ratio", [Fraction(11, 10), Fraction(3), Fraction(10**6, 7)])
+@pytest.mark.parametrize("share", [Fraction(1, 1024), Fraction(1, 4), Fraction(7, 8)])
+def test_coins_of_a_part_are_the_most_that_the_ratio_allows(ratio, share):
+    """In rationals: the density of the part is at most e^eps times the others', and would not be with another coin."""
+    with ctx.workprec(320):
+        part = enclosures.ball(share)
+        coins = coins_below(optdp.log(ratio), part, "", "")
+        found = [odds_above(n, part) for n in (coins, COINS // 3, 1)]
+    for n, above in zip((coins, COINS // 3, 1), found, strict=True):
+        odds = Fraction(n, COINS - n) * (1 - share) / share
+        true = max(odds, 1 / odds)
+        assert true <= above <= true * (1 + Fraction(1, 2**200))
+    odds = [Fraction(n, COINS - n) * (1 - share) / share for n in (coins, coins + 1)]
+    assert odds[0] <= ratio < odds[1]
+
+
+def test_answers_together_have_the_sum_of_their_guarantees(monkeypatch):
+    assert composed(optdp.LDP(0.1), 3).eps == 3 * Fraction(0.1)
+    assert composed(optdp.LDP(optdp.log(Fraction(3))), 4).eps == optdp.log(Fraction(81))
+    assert composed(None, 2) is None and composed(optdp.ApproxDP(1.0), 2) is None
+    monkeypatch.setattr(product_module, "DIGITS", 4)
+    for times in (2, 3, 7):  # 5^2 has more digits than are kept: rounded up, by little
+        eps = Fraction(composed(optdp.LDP(optdp.log(Fraction(5, 3))), times).eps)
+        with ctx.workprec(400):
+            true = enclosures.ball(Fraction(5, 3)).log() * times
+            assert true <= enclosures.ball(eps) <= true * (1 + arb(2) ** -200)
+            part = share_of(optdp.log(Fraction(5, 3)), times)
+            assert true / times / times * (1 - arb(2) ** -200) <= enclosures.ball(part) <= true / times / times
+    assert share_of(0.1, 3) == Fraction(0.1) / 3
+
+
+def test_errors_of_rounded_outputs_are_enclosed_on_coarse_grids():
+    """E|Y|^2 is r^2, and what rounding adds: between 0 and a quarter of the square of the grid in each coordinate sent."""
+    uniform, worst = optdp.Average("squared", "uniform"), optdp.WorstCase("squared")
+    for height, step in ((0.0, 1.0), (0.5, 0.25)):
+        share, moment, chance = (1 - height) / 2, (1 - height**2) / 4, 0.8
+        square = 1 / (chance * moment / share - (1 - chance) * moment / (1 - share)) ** 2
+        for domain, less in ((optdp.Ball(3), 0.0), (optdp.Sphere(3), 1.0)):
+            made = CapMechanism(domain, height, round(chance * COINS), step)
+            low, high = made.enclose(worst)
+            assert (low, high) == pytest.approx((square - less, square - less + 3 * step**2 / 4), rel=1e-12)
+            assert made.variance(made.worst_input()) == pytest.approx(high, rel=1e-12)
+        assert made.enclose(uniform) == (low, high)
+    made = SignMechanism(optdp.Box.cube(3), 2, 2, round(0.8 * COINS))
+    r = 3 / (0.8 * 2 - 0.2 * (2 / 4) / (3 / 4))
+    made.__dict__["_floats"] = (2.0, 3.0)  # as if no float lay between
+    assert 2 < r < 3
+    low, high = made.enclose(worst)
+    true = 2 * (r * r + (r - 2) * (3 - r))
+    assert (
+        low == pytest.approx(2 * r * r, rel=1e-12)
+        and high == pytest.approx(low + 2 / 4, rel=1e-12)
+        and low <= true <= high
+    )
+
+
+def test_errors_of_products_are_rounded_outwards():
+    part = KernelMechanism.private(optdp.log(3), [1.0, 1.0], [0.25, 0.75], [0.25, 0.75], 0.5, (-1, 1))
+    worst, ends = optdp.WorstCase("squared"), tuple(map(Fraction, part.enclose(optdp.WorstCase("squared"))))
+    for d in range(2, 30):
+        low, high = map(Fraction, ProductMechanism(optdp.Box.cube(d), part).enclose(worst))
+        assert (
+            low <= d * ends[0] <= low * (1 + Fraction(1, 2**52))
+            and high * (1 - Fraction(1, 2**52)) <= d * ends[1] <= high
+        )
 
 
 def test_products_are_checked_as_a_whole():
