@@ -989,29 +989,39 @@ def test_answers_together_have_the_sum_of_their_guarantees(monkeypatch):
     assert share_of(0.1, 3) == Fraction(0.1) / 3
 
 
-def test_errors_of_rounded_outputs_are_enclosed_on_coarse_grids():
+@pytest.mark.parametrize("bits", [40, 320])
+def test_errors_of_rounded_outputs_are_enclosed_on_coarse_grids(bits, monkeypatch):
     """E|Y|^2 is r^2, and what rounding adds: between 0 and a quarter of the square of the grid in each coordinate sent."""
-    uniform, worst = optdp.Average("squared", "uniform"), optdp.WorstCase("squared")
-    for height, step in ((0.0, 1.0), (0.5, 0.25)):
-        share, moment, chance = (1 - height) / 2, (1 - height**2) / 4, 0.8
+    for module in ("cap", "signs"):
+        monkeypatch.setattr(f"optdp.mechanisms.{module}.PRECISION", bits)
+    uniform, worst, coins = optdp.Average("squared", "uniform"), optdp.WorstCase("squared"), COINS // 5 * 4
+    chance, near = Fraction(coins, COINS), 2.0 ** (16 - min(bits, 64))
+    for height, step in ((Fraction(0), 1.0), (Fraction(1, 2), 0.25)):
+        share, moment = (1 - height) / 2, (1 - height**2) / 4
         square = 1 / (chance * moment / share - (1 - chance) * moment / (1 - share)) ** 2
-        for domain, less in ((optdp.Ball(3), 0.0), (optdp.Sphere(3), 1.0)):
-            made = CapMechanism(domain, height, round(chance * COINS), step)
+        added = 3 * Fraction(step) ** 2 / 4
+        for domain, least, average in ((optdp.Ball(3), 0, Fraction(3, 5)), (optdp.Sphere(3), 1, 1)):
+            made = CapMechanism(domain, float(height), coins, step)
+            assert made.least <= square and square + added <= made._square[1]
             low, high = made.enclose(worst)
-            assert (low, high) == pytest.approx((square - less, square - less + 3 * step**2 / 4), rel=1e-12)
+            assert low <= square - least and square - least + added <= high
+            assert (low, high) == pytest.approx((square - least, square - least + added), rel=near)
             assert made.variance(made.worst_input()) == pytest.approx(high, rel=1e-12)
+            given = np.array([[0.6, 0.0, 0.8], [0.6, 0.0, 0.0]][: 2 - least])
+            true = [float(square + added) - size for size in (1.0, 0.36)[: 2 - least]]
+            assert made.variance(given) == pytest.approx(true, rel=near)
+            reach = math.sqrt(square) + step  # nowhere is a coordinate of r u larger than r
+            assert -made.support()[0] == made.support()[1] and reach <= made.support()[1] <= reach + 3 * step
+            assert made.average_loss() == pytest.approx(float(square + added - average), rel=near)
         assert made.enclose(uniform) == (low, high)
-    made = SignMechanism(optdp.Box.cube(3), 2, 2, round(0.8 * COINS))
-    r = 3 / (0.8 * 2 - 0.2 * (2 / 4) / (3 / 4))
+    made = SignMechanism(optdp.Box.cube(3), 2, 2, coins)
+    r = 3 / (2 * chance - Fraction(2, 3) * (1 - chance))
     made.__dict__["_floats"] = (2.0, 3.0)  # as if no float lay between
-    assert 2 < r < 3
     low, high = made.enclose(worst)
-    true = 2 * (r * r + (r - 2) * (3 - r))
-    assert (
-        low == pytest.approx(2 * r * r, rel=1e-12)
-        and high == pytest.approx(low + 2 / 4, rel=1e-12)
-        and low <= true <= high
-    )
+    assert 2 < r < 3 and low <= 2 * r * r <= 2 * (r * r + (r - 2) * (3 - r)) <= 2 * r * r + Fraction(2, 4) <= high
+    assert (low, high) == pytest.approx((2 * r * r, 2 * r * r + Fraction(2, 4)), rel=near)
+    assert made.average_loss() == pytest.approx(high - 1, rel=1e-12)
+    assert made.guarantee().eps.argument >= chance / (1 - chance) * 3
 
 
 def test_errors_of_products_are_rounded_outwards():
