@@ -786,6 +786,27 @@ def test_the_error_of_a_radial_mechanism_is_known_everywhere():
     assert 4 - 1e-7 < float(mechanism.guarantee().eps) <= 4
 
 
+def test_the_largest_error_between_rows_that_are_far_apart():
+    """E|Y|^2 is linear between the means of rows, and the error a parabola: its largest value over a grid of norms in [0, 1]."""
+    rng, between, grid = np.random.default_rng(8), 0, np.linspace(0, 1, 20_001)
+    for _ in range(400):
+        radii = np.sort(rng.uniform(0.2, 3, 4))
+        c, reach = np.sort(rng.uniform(0.1, 2.5, int(rng.integers(1, 6)))), rng.uniform(0.3, 1.5)
+        floors = (rng.uniform(0.01, 0.1, 4) * 2**62).astype(np.int64).tolist()
+        try:
+            made = RadialMechanism(optdp.Ball(3), radii, floors, 2 * c, reach**2 - c**2, 2.0**-30)
+        except ValueError:  # means that do not increase to 1 or more
+            continue
+        means, squares = made._means, made._squares
+        errors = np.interp(grid, means, squares) - grid**2
+        low, high, at = made._worst
+        assert low <= errors.max() * (1 + 1e-6) and errors.max() <= high <= errors.max() + 1e-6
+        assert high * (1 - 1e-9) <= low <= high and made.enclose(optdp.WorstCase("squared"))[1] >= high
+        assert np.interp(at, means, squares) - at**2 == pytest.approx(high, rel=1e-9)
+        between += means[0] < at < 1 and np.abs(means - at).min() > 1e-3
+    assert between >= 5
+
+
 def test_the_row_of_an_input_is_chosen_with_exact_odds():
     """Near ties go to balls, and so do norms next to a row's mean, on whichever side floats put them."""
     mechanism, rng = radial(4.0, 3).mechanism, as_rng(3)
@@ -1021,6 +1042,10 @@ def test_errors_of_rounded_outputs_are_enclosed_on_coarse_grids(bits, monkeypatc
     assert 2 < r < 3 and low <= 2 * r * r <= 2 * (r * r + (r - 2) * (3 - r)) <= 2 * r * r + Fraction(2, 4) <= high
     assert (low, high) == pytest.approx((2 * r * r, 2 * r * r + Fraction(2, 4)), rel=near)
     assert made.average_loss() == pytest.approx(high - 1, rel=1e-12)
+    assert made.support() == (-3.0, 3.0) and made.variance([0.5, 0.0, -1.0]) == pytest.approx(high - 1.25, rel=1e-12)
+    for other in (uniform, optdp.WorstCase("abs")):
+        with pytest.raises(TypeError, match="no proven value"):
+            made.enclose(other)
     assert made.guarantee().eps.argument >= chance / (1 - chance) * 3
 
 
