@@ -182,6 +182,8 @@ def test_the_certificate_refuses_other_problems():
         optdp.Problem(optdp.LDP(1.0), optdp.OneHot(5), "abs", constraints=[optdp.Unbiased()]),
         optdp.Problem(optdp.LDP(1.0), (0, 1), "squared", constraints=[optdp.Unbiased()]),
         optdp.Problem(optdp.LDP(31), optdp.OneHot(5), "squared", constraints=[optdp.Unbiased()]),
+        optdp.Problem(optdp.ApproxDP(1.0), optdp.OneHot(5), "squared", constraints=[optdp.Unbiased()]),
+        optdp.Problem(optdp.LDP(1.0), optdp.OneHot(5), optdp.Average("abs", "uniform"), constraints=[optdp.Unbiased()]),
         optdp.Problem(optdp.LDP(1.0), optdp.OneHot(5), skewed, constraints=[optdp.Unbiased()]),
     ):
         with pytest.raises(Refusal):

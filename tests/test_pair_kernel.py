@@ -441,6 +441,30 @@ def test_values_hold_where_there_are_few_floats(data, place, prior):
     assert low <= mean * (1 + 1e-12) + 1e-12 and mean <= high * (1 + 1e-12) + 1e-12
 
 
+@pytest.mark.parametrize("seed", range(8))
+def test_values_of_mixtures_are_enclosed_however_wide_the_cells(seed):
+    """With little work cells stay wide: what is said of them is compared with mixtures on a grid, mixed by hand."""
+    rng = np.random.default_rng(seed)
+    points, outputs = np.sort(rng.uniform(-1, 2, seed % 4 + 1)), np.sort(rng.uniform(-1, 2, 3))
+    weights = rng.integers(1, TOTAL // 3, (points.size, 3))
+    weights[:, 2] = TOTAL - weights[:, 0] - weights[:, 1]
+    made = MixtureMechanism(optdp.Interval(-1, 2), tuple(points.tolist()), tuple(outputs.tolist()), Table(weights))
+    loss = optdp.PairLoss(lambda x, y: np.abs(np.sin(4 * x) - y), "wave", (4.0, 1.0))
+    x = np.append(np.linspace(-1, 2, 6001), points)
+    law = np.stack([np.interp(x, points, column / TOTAL) for column in weights.T])
+    errors = (law * np.abs(np.sin(4 * x) - outputs[:, None])).sum(axis=0)
+    mean = float((errors[:6000] + errors[1:6001]).mean() / 2)
+    some, odds = [0, 2500, 6000], [0.25, 0.25, 0.5]
+    for objective, true, wide in (
+        (optdp.WorstCase(loss), errors.max(), 1.0), (optdp.Average(loss, "uniform"), mean, 1.0),
+        (optdp.Average(loss, (x[some].tolist(), odds)), float(errors[some] @ odds), 1e-9),
+    ):  # fmt: skip
+        for cells, pairs in ((3, 1), (50, 10_000), (2**12, 2**27)):
+            with mock.patch.multiple("optdp.mechanisms.mixture", CELLS=cells, PAIRS=pairs):
+                low, high = made.enclose(objective)
+            assert low <= true + 1e-5 and true - 1e-5 <= high and (cells < 2**12 or high - low < 0.01 * wide)
+
+
 @mock.patch("optdp.mechanisms.mixture.CELLS", 2**8)
 def test_values_hold_for_losses_near_the_least_and_the_largest_floats():
     """Products that are no floats are made up for, and sums that overflow are refused; no loss stays no loss."""

@@ -7,6 +7,7 @@ import time
 from dataclasses import replace
 from fractions import Fraction
 from functools import cache
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -16,6 +17,8 @@ from hypothesis import strategies as st
 from scipy.stats import beta, binom, binomtest, chi2, kstest
 
 import optdp
+from optdp.certificates import cube as cube_module
+from optdp.certificates import radial as radial_module
 from optdp.certificates.base import Refusal
 from optdp.certificates.coordinates import CoordinatesCertificate
 from optdp.certificates.cube import CubeCertificate
@@ -30,14 +33,16 @@ from optdp.design.radial import plain_program
 from optdp.exact import enclosures, work
 from optdp.exact.sampling import as_rng
 from optdp.mechanisms import baselines, directions
+from optdp.mechanisms import product as product_module
 from optdp.mechanisms.baselines.vector import SampledCoordinates, VectorLaplace, published_size
 from optdp.mechanisms.cap import CapMechanism
 from optdp.mechanisms.kernel import KernelMechanism
 from optdp.mechanisms.lifted import LiftedMechanism
-from optdp.mechanisms.product import ProductMechanism
+from optdp.mechanisms.product import ProductMechanism, composed, share_of
 from optdp.mechanisms.radial import RadialMechanism
 from optdp.mechanisms.scaled import ScaledMechanism
 from optdp.mechanisms.signs import SignMechanism
+from optdp.mechanisms.unbiased_vectors import COINS, coins_below, odds_above
 from optdp.solvers.layers import Layers, Spheres, limit
 from optdp.solvers.radial import Caps, attained, start_floor
 
@@ -486,6 +491,10 @@ def test_no_multipliers_prove_more_than_is_attained(data):
             assert not any(certificate.weights) or 0 < min(v for v in certificate.slopes if v) < 2.0**-60
 
 
+def test_multipliers_worth_nothing_prove_nothing():
+    assert RadialCertificate((1.0,), (1.0,), (0.0,), (-5.0,)).bound(problem(1.0, optdp.Ball(3))).value == 0.0
+
+
 def test_a_radial_bound_is_for_its_problem_only():
     best = radial(4.0, 3)
     own = best.certificate
@@ -527,6 +536,67 @@ def test_prices_of_radii_by_quadrature(d):
     assert -prices.shortfall(1e-3) == pytest.approx(least, abs=2e-3) and -prices.shortfall(1e-3) <= least + 1e-7
 
 
+def exact_price(r, rows, more):
+    """g(r) in three dimensions, exactly: t is uniform on [-1, 1], so that E(t - h)_+ = (1 - h)^2/4."""
+    found, r = Fraction(0), Fraction(r)
+    for w, mu, nu in rows:
+        least, slope = r * r - Fraction(mu) * r - Fraction(nu), Fraction(mu) * r  # of L, at t = 1; its slope in -t
+        if least >= 0:
+            gain = Fraction(0)
+        elif least + 2 * slope <= 0:
+            gain = -least - slope
+        else:
+            gain = least**2 / (4 * slope)
+        found += Fraction(w) * (r * r - Fraction(nu) - more * gain)
+    return found
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_prices_in_three_dimensions_are_below_the_exact_ones(seed, monkeypatch):
+    """At points; on cells, however wide; and everywhere, however soon the halving of cells ends."""
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(1, 6))
+    mu = rng.uniform(0, 3, n) * (rng.random(n) < 0.9)
+    nu = rng.uniform(-1.1, 1.0, n) * np.where(rng.random(n) < 0.5, mu**2 / 4, 1.0)
+    rows = list(zip(rng.uniform(0.1, 1, n).tolist(), mu.tolist(), nu.tolist(), strict=True))
+    prices = _Prices(problem(float(rng.uniform(0.1, 4)), optdp.Ball(3)), rows)
+    more = Fraction(prices.more)
+    radii = np.sort(np.append(rng.uniform(0, 3, 40), [0.0, 3.5]))
+    found, true = prices.at(radii), [exact_price(r, rows, more) for r in radii.tolist()]
+    assert all(Fraction(a) <= b for a, b in zip(found.tolist(), true, strict=True))
+    assert found == pytest.approx([float(v) for v in true], abs=1e-10)
+    with mock.patch.object(radial_module, "BLOCK", 2):
+        parts = prices.at(radii)
+    assert parts == pytest.approx(found, abs=1e-10) and all(
+        Fraction(a) <= b for a, b in zip(parts.tolist(), true, strict=True)
+    )
+    for i, j in rng.integers(0, radii.size, (40, 2)).tolist():
+        i, j = min(i, j), max(i, j)
+        sag, inside = prices._sag(radii[[i]], radii[[j]])[0], radii[i : j + 1]
+        assert min(found[i], found[j]) - sag <= min(true[i : j + 1])
+        # Of t in [-1, 1] those with mu r t > r^2 - nu are favoured.
+        bent = sum(
+            w
+            * (1 + prices.more * np.clip((m * inside + v - inside**2) / np.maximum(2 * m * inside, 1e-300), 0, 1).max())
+            for w, m, v in rows
+        )
+        assert sag >= bent * (radii[j] - radii[i]) ** 2 / 4 * (1 - 1e-12)
+    least = min(exact_price(r, rows, more) for r in np.linspace(0, 3.5, 701).tolist())
+    assert -prices.shortfall(1e-6) == pytest.approx(min(0.0, float(least)), abs=1e-3)
+    for cells, narrowest, pairs in (
+        (1, 2.0**-45, 5e7),
+        (2, 0.4, 5e7),
+        (2, 2.0**-45, 20),
+        (3, 2.0**-45, 200),
+        (1, 2.0, 5e7),
+    ):
+        monkeypatch.setattr(radial_module, "CELLS", cells)
+        monkeypatch.setattr(radial_module, "NARROWEST", narrowest)
+        monkeypatch.setattr(radial_module, "PAIRS", pairs)
+        for close in (1e-3, 1.0, 100.0):
+            assert -prices.shortfall(close) <= least, (cells, narrowest, pairs, close)
+
+
 @pytest.mark.parametrize(("mu", "nu"), [(0.9, 0.5), (1.7, -0.2), (4.0, -3.0), (4.0, -3.9), (0.4, -0.03)])
 def test_the_largest_cap_that_a_row_favours(mu, nu):
     """In three dimensions a share h/2 of a sphere has 1 - t < h: the most over a grid of radii."""
@@ -544,6 +614,7 @@ def test_tiny_weights_prove_no_more(weight):
         bound = RadialCertificate((norm,), (weight,), (mu,), (nu,)).bound(best.problem).value
         assert bound <= best.lower_bound
         assert bound == RadialCertificate((norm,), (1.0,), (mu,), (nu,)).bound(best.problem).value
+        assert bound == RadialCertificate((norm, 0.1), (weight, 0.0), (mu, 1.0), (nu, 0.0)).bound(best.problem).value
     own = best.certificate
     again = replace(own, weights=tuple(w * 2.0**-200 for w in own.weights)).bound(best.problem).value
     assert again == pytest.approx(own.bound(best.problem).value, rel=1e-12)
@@ -558,7 +629,8 @@ def test_no_row_that_favours_outputs_is_missed():
         problem(1.0, optdp.Ball(3)), [(1.0, 2 * a, b) for a, b in zip(c.tolist(), level.tolist(), strict=True)]
     )
     assert (np.diff(prices.first) >= 0).all() and (np.diff(prices.last) >= 0).all()  # what a search takes for granted
-    radii = np.sort(np.abs(np.concatenate([prices.first, prices.last, prices.c])))
+    own = np.concatenate([prices.first, prices.last])
+    radii = np.sort(np.abs(np.concatenate([own, np.nextafter(own, -np.inf), np.nextafter(own, np.inf), prices.c])))
     start, end = prices.near(radii, radii)
     for r, low, high in zip(radii.tolist(), start, end, strict=True):
         for i in [*range(low), *range(high, prices.c.size)]:
@@ -582,6 +654,14 @@ def test_prices_are_below_the_true_ones():
     for r, found in zip(radii.tolist(), _Prices(problem(1.0, optdp.Ball(2)), rows).at(radii).tolist(), strict=True):
         true = sum(Fraction(w) * (Fraction(r) ** 2 - Fraction(nu)) for w, _, nu in rows)
         assert true * (1 - Fraction(1, 2**47)) <= Fraction(found) <= true
+    for mu, r in zip(rng.uniform(1, 4, 30).tolist(), rng.uniform(1e-4, 2e-3, 30).tolist(), strict=True):
+        prices = _Prices(problem(8.0, optdp.Ball(3)), [(1.0, mu, 1e-6)])  # R^2 - (r - c)^2 is all but nothing
+        true = exact_price(r, [(1.0, mu, 1e-6)], Fraction(prices.more))
+        assert true - Fraction(1e-10) <= Fraction(prices.at(np.array([r]))[0]) <= true
+    for w in rng.random(10).tolist():  # equal rows that favour all outputs: roundings of their sum have the same sign
+        prices = _Prices(problem(1.0, optdp.Ball(2)), [(w, 0.0, 1.0)] * 5000)
+        true = 5000 * Fraction(w) * (1 + Fraction(prices.more)) * (Fraction(0.25) - 1)
+        assert true * (1 + Fraction(1, 2**38)) <= Fraction(prices.at(np.array([0.5]))[0]) <= true
 
 
 @pytest.mark.parametrize("d", [3, 1000])
@@ -700,8 +780,31 @@ def test_the_error_of_a_radial_mechanism_is_known_everywhere():
     worst = mechanism.worst_case_loss("squared")
     assert errors.max() <= worst * (1 + 1e-12) and low * (1 - 1e-12) <= worst <= high
     assert abs(errors.mean() - mechanism.average_loss("squared")) < 4.5 * errors.std() / math.sqrt(errors.size)
+    coarse = replace(mechanism, step=0.5).enclose(optdp.WorstCase("squared"))
+    assert coarse == pytest.approx((low, high + 3 * 0.5**2 / 4), rel=1e-9)
     assert mechanism.satisfies(optdp.LDP(4.0)) and not mechanism.check_privacy(optdp.LDP(4.0 - 1e-7))[0].passed
     assert 4 - 1e-7 < float(mechanism.guarantee().eps) <= 4
+
+
+def test_the_largest_error_between_rows_that_are_far_apart():
+    """E|Y|^2 is linear between the means of rows, and the error a parabola: its largest value over a grid of norms in [0, 1]."""
+    rng, between, grid = np.random.default_rng(8), 0, np.linspace(0, 1, 20_001)
+    for _ in range(400):
+        radii = np.sort(rng.uniform(0.2, 3, 4))
+        c, reach = np.sort(rng.uniform(0.1, 2.5, int(rng.integers(1, 6)))), rng.uniform(0.3, 1.5)
+        floors = (rng.uniform(0.01, 0.1, 4) * 2**62).astype(np.int64).tolist()
+        try:
+            made = RadialMechanism(optdp.Ball(3), radii, floors, 2 * c, reach**2 - c**2, 2.0**-30)
+        except ValueError:  # means that do not increase to 1 or more
+            continue
+        means, squares = made._means, made._squares
+        errors = np.interp(grid, means, squares) - grid**2
+        low, high, at = made._worst
+        assert low <= errors.max() * (1 + 1e-6) and errors.max() <= high <= errors.max() + 1e-6
+        assert high * (1 - 1e-9) <= low <= high and made.enclose(optdp.WorstCase("squared"))[1] >= high
+        assert np.interp(at, means, squares) - at**2 == pytest.approx(high, rel=1e-9)
+        between += means[0] < at < 1 and np.abs(means - at).min() > 1e-3
+    assert between >= 5
 
 
 def test_the_row_of_an_input_is_chosen_with_exact_odds():
@@ -760,6 +863,31 @@ def test_the_spheres_bound_is_for_unbiased_vectors_on_it_and_around_it():
             own.bound(other)
 
 
+@pytest.mark.parametrize("d", [2, 3])
+def test_bounds_for_vectors_say_nothing_of_other_notions_objectives_or_biased_mechanisms(d):
+    """One guard of a certificate at a time fails, all others hold."""
+    cube, ball, sphere = optdp.Box.cube(d), optdp.Ball(d), optdp.Sphere(d)
+    sides, uniform = optdp.Box.cube(d, 0, 1), optdp.Average("squared", "uniform")
+    for own, domains, foreign in (
+        (CubeCertificate(0.5, 0.01, 0.25, 0.0, (), ()), (cube,), (ball, sphere, sides)),
+        (RadialCertificate((1.0,), (1.0,), (12.0,), (-3.0,)), (cube, ball), (sphere, sides, optdp.Ball(1), optdp.Box.cube(1))),
+        (SphereCertificate(0.5), (cube, ball, sphere), (sides, optdp.OneHot(3))),
+    ):  # fmt: skip
+        for domain in domains:
+            right = problem(1.0, domain)
+            assert own.bound(right).value > 0
+            for wrong in (
+                {"privacy": optdp.ApproxDP(1.0)}, {"privacy": optdp.LDP(30.5)}, {"constraints": ()},
+                {"objective": optdp.WorstCase("abs")}, {"objective": optdp.Average("abs", "uniform")},
+                *([{"objective": uniform}] if domain is not sphere else []),
+            ):  # fmt: skip
+                with pytest.raises(Refusal, match="it is for"):
+                    own.bound(replace(right, **wrong))
+        for domain in foreign:
+            with pytest.raises(Refusal, match="it is for"):
+                own.bound(problem(1.0, domain))
+
+
 def test_bounds_add_up_over_coordinates_for_squares_on_the_cube_alone():
     """Distances do not add up: d times the bound for numbers is more than any mechanism for vectors need lose."""
     numbers = optdp.solve_kernel(1.0, domain=(-1, 1), rtol=0.05).certificate
@@ -772,6 +900,7 @@ def test_bounds_add_up_over_coordinates_for_squares_on_the_cube_alone():
         optdp.Problem(optdp.LDP(1.0), cube, "abs", constraints=[optdp.Unbiased()]), optdp.Problem(optdp.LDP(1.0), cube, "abs"),
         optdp.Problem(optdp.LDP(1.0), cube, "squared"), problem(1.0, optdp.Box.cube(3, 0, 1)), problem(1.0, optdp.Ball(3)),
         replace(problem(1.0, cube), objective=optdp.Average("squared", "uniform")),
+        replace(problem(1.0, cube), privacy=optdp.ApproxDP(1.0)),
     ):  # fmt: skip
         for certificate in (CoordinatesCertificate(numbers), each):
             with pytest.raises(Refusal, match=r"cube|worst case"):
@@ -847,6 +976,88 @@ def test_products_of_many_coordinates_say_what_they_guarantee():
         assert d * float(part.guarantee().eps) <= float(whole.eps) * (1 + 1e-15) <= d * 0.1 * (1 + 2e-15)
         assert all(check.passed for check in mechanism.check_privacy(whole))
         assert not mechanism.check_privacy(optdp.LDP(d * 0.099))[0].passed
+
+
+@pytest.mark.parametrize("ratio", [Fraction(11, 10), Fraction(3), Fraction(10**6, 7)])
+@pytest.mark.parametrize("share", [Fraction(1, 1024), Fraction(1, 4), Fraction(7, 8)])
+def test_coins_of_a_part_are_the_most_that_the_ratio_allows(ratio, share):
+    """In rationals: the density of the part is at most e^eps times the others', and would not be with another coin."""
+    for bits in (40, 320):  # with few of them it is fewer coins, never more
+        with ctx.workprec(bits):
+            part = enclosures.ball(share)
+            coins = coins_below(optdp.log(ratio), part, "", "")
+            found = [odds_above(n, part) for n in (coins, COINS // 3, 1)]
+        for n, above in zip((coins, COINS // 3, 1), found, strict=True):
+            odds = Fraction(n, COINS - n) * (1 - share) / share
+            true = max(odds, 1 / odds)
+            assert true <= above <= true * (1 + Fraction(1, 2 ** (bits - 16)))
+        assert Fraction(coins, COINS - coins) * (1 - share) / share <= ratio
+    assert Fraction(coins + 1, COINS - coins - 1) * (1 - share) / share > ratio
+
+
+def test_answers_together_have_the_sum_of_their_guarantees(monkeypatch):
+    assert composed(optdp.LDP(0.1), 3).eps == 3 * Fraction(0.1)
+    assert composed(optdp.LDP(optdp.log(Fraction(3))), 4).eps == optdp.log(Fraction(81))
+    assert composed(None, 2) is None and composed(optdp.ApproxDP(1.0), 2) is None
+    monkeypatch.setattr(product_module, "DIGITS", 4)
+    for times in (2, 3, 7):  # 5^2 has more digits than are kept: rounded up, by little
+        eps = Fraction(composed(optdp.LDP(optdp.log(Fraction(5, 3))), times).eps)
+        with ctx.workprec(400):
+            true = enclosures.ball(Fraction(5, 3)).log() * times
+            assert true <= enclosures.ball(eps) <= true * (1 + arb(2) ** -200)
+            part = share_of(optdp.log(Fraction(5, 3)), times)
+            assert true / times / times * (1 - arb(2) ** -200) <= enclosures.ball(part) <= true / times / times
+    assert share_of(0.1, 3) == Fraction(0.1) / 3
+
+
+@pytest.mark.parametrize("bits", [40, 320])
+def test_errors_of_rounded_outputs_are_enclosed_on_coarse_grids(bits, monkeypatch):
+    """E|Y|^2 is r^2, and what rounding adds: between 0 and a quarter of the square of the grid in each coordinate sent."""
+    for module in ("cap", "signs"):
+        monkeypatch.setattr(f"optdp.mechanisms.{module}.PRECISION", bits)
+    uniform, worst, coins = optdp.Average("squared", "uniform"), optdp.WorstCase("squared"), COINS // 5 * 4
+    chance, near = Fraction(coins, COINS), 2.0 ** (16 - min(bits, 64))
+    for height, step in ((Fraction(0), 1.0), (Fraction(1, 2), 0.25)):
+        share, moment = (1 - height) / 2, (1 - height**2) / 4
+        square = 1 / (chance * moment / share - (1 - chance) * moment / (1 - share)) ** 2
+        added = 3 * Fraction(step) ** 2 / 4
+        for domain, least, average in ((optdp.Ball(3), 0, Fraction(3, 5)), (optdp.Sphere(3), 1, 1)):
+            made = CapMechanism(domain, float(height), coins, step)
+            assert made.least <= square and square + added <= made._square[1]
+            low, high = made.enclose(worst)
+            assert low <= square - least and square - least + added <= high
+            assert (low, high) == pytest.approx((square - least, square - least + added), rel=near)
+            assert made.variance(made.worst_input()) == pytest.approx(high, rel=1e-12)
+            given = np.array([[0.6, 0.0, 0.8], [0.6, 0.0, 0.0]][: 2 - least])
+            true = [float(square + added) - size for size in (1.0, 0.36)[: 2 - least]]
+            assert made.variance(given) == pytest.approx(true, rel=near)
+            reach = math.sqrt(square) + step  # nowhere is a coordinate of r u larger than r
+            assert -made.support()[0] == made.support()[1] and reach <= made.support()[1] <= reach + 3 * step
+            assert made.average_loss() == pytest.approx(float(square + added - average), rel=near)
+        assert made.enclose(uniform) == (low, high)
+    made = SignMechanism(optdp.Box.cube(3), 2, 2, coins)
+    r = 3 / (2 * chance - Fraction(2, 3) * (1 - chance))
+    made.__dict__["_floats"] = (2.0, 3.0)  # as if no float lay between
+    low, high = made.enclose(worst)
+    assert 2 < r < 3 and low <= 2 * r * r <= 2 * (r * r + (r - 2) * (3 - r)) <= 2 * r * r + Fraction(2, 4) <= high
+    assert (low, high) == pytest.approx((2 * r * r, 2 * r * r + Fraction(2, 4)), rel=near)
+    assert made.average_loss() == pytest.approx(high - 1, rel=1e-12)
+    assert made.support() == (-3.0, 3.0) and made.variance([0.5, 0.0, -1.0]) == pytest.approx(high - 1.25, rel=1e-12)
+    for other in (uniform, optdp.WorstCase("abs")):
+        with pytest.raises(TypeError, match="no proven value"):
+            made.enclose(other)
+    assert made.guarantee().eps.argument >= chance / (1 - chance) * 3
+
+
+def test_errors_of_products_are_rounded_outwards():
+    part = KernelMechanism.private(optdp.log(3), [1.0, 1.0], [0.25, 0.75], [0.25, 0.75], 0.5, (-1, 1))
+    worst, ends = optdp.WorstCase("squared"), tuple(map(Fraction, part.enclose(optdp.WorstCase("squared"))))
+    for d in range(2, 30):
+        low, high = map(Fraction, ProductMechanism(optdp.Box.cube(d), part).enclose(worst))
+        assert (
+            low <= d * ends[0] <= low * (1 + Fraction(1, 2**52))
+            and high * (1 - Fraction(1, 2**52)) <= d * ends[1] <= high
+        )
 
 
 def test_products_are_checked_as_a_whole():
@@ -978,6 +1189,54 @@ def test_the_inequalities_of_the_cube_are_decided_as_on_a_grid(d, gain, square, 
         )
         with pytest.raises(Refusal, match="add up"):
             bound(least + 1e-4, most * (1 + 1e-9))
+
+
+def test_cells_of_the_inequality_of_the_cube_are_bounded_from_below():
+    """On wide cells, where a wrong sign or a term left out of Taylor's formula shows; at minima; where middles are rounded."""
+    rng, tight = np.random.default_rng(6), 0
+
+    def check(low, high, gain, square, fourth, scaled, constant=0.0):
+        proof, beyond = CubeCertificate(gain, constant, square, fourth, (), ()), low >= gain
+        _, value, least = proof._cell(arb(low), arb(high), beyond, [(arb(s), arb(b)) for s, b in scaled])
+        x = np.linspace(low, high, 101)
+        true = constant + square * x**2 + fourth * x**4 + sum(b * np.cosh(s * x) for s, b in scaled)
+        true -= beyond * (x - gain) / 2
+        assert float(least) <= true.min() + 1e-12 and float(value) == pytest.approx(true[50], abs=1e-12)
+        return float(least) >= true.min() - 1e-3
+
+    for _ in range(200):
+        places, (square, constant), fourth = np.sort(rng.uniform(0, 3, 3)), rng.uniform(-1, 1, 2), float(rng.random())
+        gain, low, high = (places if rng.random() < 0.5 else places[[2, 0, 1]]).tolist()
+        scaled = list(zip(rng.uniform(0, 2, 2).tolist(), rng.uniform(0, 0.5, 2).tolist(), strict=True))
+        check(
+            low,
+            high,
+            gain,
+            float(square),
+            fourth * int(rng.integers(0, 2)),
+            scaled[: rng.integers(0, 3)],
+            float(constant),
+        )
+        middle, away = (
+            float(rng.uniform(1, 3)),
+            float(rng.uniform(-0.009, 0.009)),
+        )  # x^4's minimum with -x^2, next to the middle
+        tight += check(
+            middle - 0.01, middle + 0.01, 9.0, 4 * fourth * middle * away - 2 * fourth * middle**2, fourth, []
+        )
+    assert tight > 150
+    with ctx.workprec(4):  # 17/16 is rounded: to 1, or to 9/8
+        least = CubeCertificate(9.0, 0.0, -1.0, 0.0, (), ())._cell(arb(1), arb(9) / 8, False, [])[2]
+        assert not least > arb(-81 / 64)
+
+
+@pytest.mark.parametrize("constant", [0.204, 0.205, 0.206])
+def test_the_whole_interval_of_the_cube_is_checked_however_few_digits_its_end_has(constant, monkeypatch):
+    """X may be sqrt(2) itself, where the inequality fails by little: (sqrt(2) - 1)/2 = 0.2071..."""
+    monkeypatch.setattr(cube_module, "PRECISION", 8)
+    with pytest.raises(Refusal, match="no upper bound"):
+        CubeCertificate(1.0, constant, 0.0, 0.0, (), ()).bound(problem(0.5, optdp.Box.cube(2)))
+    assert CubeCertificate(1.0, 0.25, 0.0, 0.0, (), ()).bound(problem(0.5, optdp.Box.cube(2))).value == 2.0
 
 
 def test_forged_multipliers_are_refused():

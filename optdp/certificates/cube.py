@@ -91,22 +91,30 @@ class CubeCertificate(Certificate):
             work.count(8 + 6 * len(scaled))
             if seen > CELLS:
                 self._refuse("the multipliers are too tight to be checked")
-            point = ((low + high) / 2).mid()
-            reach = ((high - low) / 2).upper() * (1 + arb(2) ** -60)
-            value, slope = self._line(point, scaled)
-            if beyond:
-                value, slope = value - (point - gain) / 2, slope - arb(1) / 2
-            curved = 2 * arb(self.square) + 12 * arb(self.fourth) * low * low
-            curved += sum((b * s * s * (s * low).cosh() for s, b in scaled), arb(0))  # the least q'' on the cell
-            # q(x) >= value + slope h + curved h^2/2 for |h| <= reach: at its vertex, or at an end.
-            least = value - abs(slope) * reach + (curved * reach * reach / 2).min(arb(0))
-            if curved > 0 and not least > 0:
-                least = least.max(value - slope * slope / (2 * curved))
+            point, value, least = self._cell(low, high, beyond, scaled)
             if least >= 0:
                 continue
             if value < 0 or not (high - low) > arb(2) ** -60:
                 self._refuse("the multipliers give no upper bound of what they must bound")
             stack += [(low, point, beyond), (point, high, beyond)]
+
+    def _cell(self, low: arb, high: arb, beyond: bool, scaled: list[tuple[arb, arb]]) -> tuple[arb, arb, arb]:
+        """(a point in the middle of a cell, q(x) - (x - a)_+/2 there, a lower bound on it all over the cell).
+
+        The cell lies on one side of a: above it if `beyond`.
+        """
+        point = ((low + high) / 2).mid()
+        reach = (high - point).max(point - low)  # the middle was rounded: one half is the longer one
+        value, slope = self._line(point, scaled)
+        if beyond:
+            value, slope = value - (point - arb(self.gain)) / 2, slope - arb(1) / 2
+        curved = 2 * arb(self.square) + 12 * arb(self.fourth) * low * low
+        curved += sum((b * s * s * (s * low).cosh() for s, b in scaled), arb(0))  # the least q'' on the cell
+        # q(x) >= value + slope h + curved h^2/2 for |h| <= reach: at its vertex, or at an end.
+        least = value - abs(slope) * reach + (curved * reach * reach / 2).min(arb(0))
+        if curved > 0:
+            least = least.max(value - slope * slope / (2 * curved))
+        return point, value, least
 
     def _line(self, x: arb, scaled: list[tuple[arb, arb]]) -> tuple[arb, arb]:
         """(q, q') at a point."""
