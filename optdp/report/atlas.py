@@ -27,7 +27,7 @@ from optdp.mechanisms.baselines import applicable
 from optdp.problem.constraints import Constraint, Unbiased
 from optdp.problem.domains import Alphabet, Ball, Box, Circle, Domain, Integers, Interval, Line, OneHot, Sphere
 from optdp.problem.families import Additive, AffineWindow, AllMechanisms, Composite, Family, Piecewise
-from optdp.problem.losses import MatrixLoss
+from optdp.problem.losses import MatrixLoss, Threshold
 from optdp.problem.metrics import Apart, MetricLDP, Points
 from optdp.problem.objectives import Average, BayesRisk, Objective, Quantile, WorstCase
 from optdp.problem.priors import Prior
@@ -131,6 +131,10 @@ def _noise() -> Iterator[Chart]:
             f"{name}-squared", "Additive noise, other notions", f"{text}, squared error", make, Line(), WorstCase("squared"),
             Additive(), axis=axis, grid=GRID[:size], rtol=rtol,
         )  # fmt: skip
+    yield Chart(
+        "gdp-above", "Additive noise, other notions", "Gaussian DP, probability of an error above 1/50 of the sensitivity", GDP,
+        Line(), WorstCase(Threshold(0.02)), Additive(), axis="mu", grid=GRID[:8], rtol=2e-2,
+    )  # fmt: skip
 
 
 def _finite() -> Iterator[Chart]:
