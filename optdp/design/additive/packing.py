@@ -50,6 +50,8 @@ ROUGH, SUITED, PERIODS = range(4, 25), 12, 3
 CELLS, TRIED, NEAR, BELOW = 24, 12, 1e-4, 2.0**-40
 #: The least exponent of 2 of what is looked for; how exactly the level that is proven for a threshold is.
 SMALLEST, NARROW = -1000.0, 1e-9
+#: Ordinary lattices are not better where the gap is at most this.
+ENOUGH = 0.1
 
 
 def _least(privacy: Any, share: Fraction) -> float:
@@ -191,7 +193,7 @@ def design(run: Run, *, n: int | None = None, every_shift: bool = False, gaussia
         made = Solution(problem, value, min(lower, value), mechanism, proof, program)  # type: ignore[arg-type]
         first = made if first is None else rounded.beside(made, first)
     tried = single and proof is not None
-    if first is None or not (first.gap <= run.rtol or tried or run.seconds > run.time_limit):
+    if first is None or not (first.gap <= max(run.rtol, ENOUGH) or tried or run.seconds > run.time_limit):
         seconds = max(run.time_limit, run.seconds + LATE * run.time_limit)
         try:
             rest = other.design(replace(run, time_limit=seconds), **own)
