@@ -15,7 +15,7 @@ from scipy.special import ndtr, ndtri
 
 import optdp
 from optdp.certificates.base import Refusal
-from optdp.certificates.packing import PackingCertificate, apart
+from optdp.certificates.packing import PackingCertificate, apart, exchanges
 from optdp.certificates.quantile import QuantileCertificate
 from optdp.design.additive import packing
 from optdp.design.progress import Progress
@@ -99,7 +99,7 @@ def test_in_closed_form(eps, delta, width, part, count):
 def test_what_is_moved_is_proven_and_the_most_that_is(privacy):
     """By hand: least shares of neighbours, from both sides."""
     for share in (0.2, 0.5, 0.9):
-        found = packing._least(privacy, Fraction(share))
+        found = packing._least(apart, privacy, Fraction(share))
         assert apart(privacy, Fraction(share), Fraction(found))
         if isinstance(privacy, optdp.ApproxDP):
             assert found == pytest.approx(least(float(privacy.eps), float(privacy.delta), share), rel=1e-9)
@@ -114,6 +114,35 @@ def test_what_is_moved_is_proven_and_the_most_that_is(privacy):
             moments = [p**2 / q + (1 - p) ** 2 / (1 - q) for p, q in pairs]
             assert max(moments) == pytest.approx(math.exp(6), rel=1e-9)
         assert not apart(privacy, Fraction(share), Fraction(found * (1 + 1e-9)))
+
+
+@pytest.mark.parametrize("privacy", NOTIONS, ids=lambda given: getattr(given, "tag", str(given)))
+def test_what_is_exchanged_is_proven_and_the_most_that_is(privacy):
+    """Of an interval and its translate, by hand: under KL and Renyi privacy more is kept than of two answers."""
+    for a in (0.2, 0.3, 0.5):
+        c = packing._least(exchanges, privacy, Fraction(a))
+        assert exchanges(privacy, Fraction(a), Fraction(c)) and not exchanges(
+            privacy, Fraction(a), Fraction(c * (1 + 1e-9))
+        )
+        if isinstance(privacy, optdp.ApproxDP):
+            assert c == pytest.approx(least(float(privacy.eps), float(privacy.delta), a), rel=1e-9)
+        if isinstance(privacy, optdp.GDP):
+            assert c == pytest.approx(ndtr(ndtri(a) - 3), rel=1e-9)
+        if isinstance(privacy, optdp.KL):
+            assert (a - c) * math.log(a / c) == pytest.approx(4, rel=1e-9)
+        if isinstance(privacy, optdp.RDP):
+            assert a**2 / c + c**2 / a + 1 - a - c == pytest.approx(math.exp(6), rel=1e-9)
+        assert c >= packing._least(apart, privacy, Fraction(a)) * (1 - 1e-9)
+    assert not exchanges(privacy, Fraction(3, 4), Fraction(1, 3))  # there is no room for both
+    assert not exchanges(privacy, Fraction(1, 4), Fraction(1, 3))
+
+
+@given(st.sampled_from(NOTIONS), st.integers(1, 59), st.integers(0, 59), st.integers(1, 59), st.integers(0, 59))
+def test_what_is_refused_of_less_is_refused_of_more(privacy, share, kept, more, less):
+    """If (a, c) is not admitted, neither is what has more than a, and less than c."""
+    a, c, wider, lower = (Fraction(k, 120) for k in (share, kept, share + more, kept - min(less, kept)))
+    if exchanges(privacy, a, c) and wider + lower <= 1:
+        assert exchanges(privacy, wider, lower)
 
 
 @pytest.mark.parametrize("privacy", NOTIONS, ids=lambda given: getattr(given, "tag", str(given)))
@@ -160,7 +189,7 @@ def test_certificates_with_other_numbers_are_refused(name, value):
 
 
 def test_other_problems_are_refused():
-    proof = proof_of(1.0, 0.0, 0.9)
+    proof = proof_of(1.0, 0.0, 0.6)
     assert proof.bound(at(optdp.ApproxDP(1.0), 0.01)).value > 0
     others = [
         of(optdp.ApproxDP(1.0), optdp.Power(1)), of(optdp.ApproxDP(1.0), optdp.Pieces((0, 1, 2), ((0,), (1,), (2,)))),

@@ -1,14 +1,16 @@
 r"""Translates of a narrow interval: why the error bars of noise cannot be as short as one likes.
 
-Let X be symmetric noise for a sensitivity of 1, A = [-t, t] with K >= 1 whole lengths 2t in less than one sensitivity, and
-psi(a) a number that P(S + d) cannot be below where P(S) >= a and |d| <= 1: if the notion does not admit the two distributions
-(a, 1 - a) and (psi, 1 - psi) of the answers "in S" and "not", in one order or the other, it does not admit X and X + d, and the
-less for a larger a.
+Let X be symmetric noise for a sensitivity of 1, and A = [-t, t] with K >= 1 whole lengths 2t in less than one sensitivity.
+
+A *translate* A + d with 2t < d <= 1 is disjoint from A, and what X and X + d have of A and of A + d is exchanged: P(A), c and c,
+P(A) for c = P(X in A + d), by symmetry. If the notion does not admit the distributions (a, phi, 1 - a - phi) and (phi, a, 1 - a -
+phi), then c > phi wherever P(A) >= a: for smaller c these two come from those of X and X + d by forgetting. Of a *half-line* S
+likewise: if it does not admit (b, 1 - b) and (psi, 1 - psi), in one order or the other, P(S + 1) > psi wherever P(S) >= b.
 
 If P(A) >= a, the K - 1 translates A + d for d a little above 2t, 4t, ..., 2(K - 1)t are disjoint, and all of them lie beyond t
 and below 1 - t; what lies from there on is {X >= -t} + 1, and P(X >= -t) = (1 + P(A))/2. So beyond t there is a probability of
 
-    (1 - a)/2  >=  (1 - P(A))/2  >=  (K - 1) psi(a) + psi((1 + a)/2).
+    (1 - a)/2  >=  (1 - P(A))/2  >=  (K - 1) phi(a) + psi((1 + a)/2).
 
 Numbers that contradict this prove P(|X| > t) > 1 - a. (Symmetric noise is no worse: the mixture with its mirror image has the
 guarantee, and the same probability.) It is nearly tight where noise may be a peak on a plateau: the share a on A, the least
@@ -33,7 +35,7 @@ from optdp.problem import Line, Problem
 class PackingCertificate(Certificate):
     """What has a lower bound on the probability of errors above t, the only step of the loss.
 
-    **Arguments:** `level`: a; `translate`: psi(a); `rest`: psi((1 + a)/2).
+    **Arguments:** `level`: a; `translate`: phi(a); `rest`: psi((1 + a)/2).
 
     **Proves** bounds for noise on the line under every notion that compares neighbouring outputs.
     """
@@ -55,9 +57,9 @@ class PackingCertificate(Certificate):
         if count < 1:  # {X >= -t} + 1 is not beyond t then
             self._refuse("the step is at half a sensitivity or more")
         a = Fraction(self.level)
-        for share, least in ((a, Fraction(self.translate)), ((1 + a) / 2, Fraction(self.rest))):
-            if least and (least >= share or not apart(privacy, share, least)):
-                self._refuse(f"it is not proven that what is moved keeps {float(least):g} of {float(share):g}")
+        for moves, share, kept in ((exchanges, a, self.translate), (apart, (1 + a) / 2, self.rest)):
+            if kept and not moves(privacy, share, Fraction(kept)):
+                self._refuse(f"it is not proven that what is moved keeps {kept:g} of {float(share):g}")
         if not self.full(count):
             self._refuse("there is room for all translates")
         value = enclosures.round_down(low + (high - low) * (1 - a))
@@ -69,9 +71,17 @@ class PackingCertificate(Certificate):
         return (1 - Fraction(self.level)) / 2 < needed
 
 
+def exchanges(privacy: Any, share: Fraction, least: Fraction) -> bool:
+    """Whether it is proven that a translate has more than `least` where the interval has at least `share`."""
+    total = share.denominator * least.denominator
+    p, q = int(share * total), int(least * total)
+    rest = total - p - q
+    return q < p and rest >= 0 and privacy.admits(Pair((p, q, rest), (q, p, rest), total)) is False
+
+
 def apart(privacy: Any, share: Fraction, least: Fraction) -> bool:
     """Whether it is proven that what has the probability `share` has more than `least` for a neighbour."""
     total = share.denominator * least.denominator
     p, q = int(share * total), int(least * total)
     here, there = (p, total - p), (q, total - q)
-    return any(privacy.admits(Pair(*pair, total)) is False for pair in ((here, there), (there, here)))
+    return q < p and any(privacy.admits(Pair(*pair, total)) is False for pair in ((here, there), (there, here)))

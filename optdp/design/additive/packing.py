@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from optdp.certificates.additive import not_noise
-from optdp.certificates.packing import PackingCertificate, apart
+from optdp.certificates.packing import PackingCertificate, apart, exchanges, exchanges
 from optdp.certificates.quantile import QuantileCertificate
 from optdp.design.additive import approximate, curve, divergence, rounded
 from optdp.design.additive.lattice import Bracket, as_weights
@@ -54,9 +54,9 @@ SMALLEST, NARROW = -1000.0, 1e-9
 ENOUGH = 0.1
 
 
-def _least(privacy: Any, share: Fraction) -> float:
-    """About the largest number that is proven to be less than what a neighbour has of a share; 0 where there is none."""
-    least: float = 2.0 ** border(lambda e: apart(privacy, share, Fraction(2.0**e)), SMALLEST, math.log2(share))[0]
+def _least(moves: Any, privacy: Any, share: Fraction) -> float:
+    """About the largest number that is proven to be less than what is kept of a share; 0 where there is none."""
+    least: float = 2.0 ** border(lambda e: moves(privacy, share, Fraction(2.0**e)), SMALLEST, math.log2(share))[0]
     return least if least > 2.0**SMALLEST else 0.0
 
 
@@ -82,7 +82,7 @@ def _inside(privacy: Any, count: int) -> float:
 
 def _proof(privacy: Any, level: float) -> PackingCertificate:
     a = Fraction(level)  # (1 + a)/2 is no float
-    return PackingCertificate(level, _least(privacy, a), _least(privacy, (1 + a) / 2))
+    return PackingCertificate(level, _least(exchanges, privacy, a), _least(apart, privacy, (1 + a) / 2))
 
 
 def bracket(run: Run, known: Bracket) -> tuple[Bracket, dict[Fraction, bool]]:
@@ -113,7 +113,7 @@ def bracket(run: Run, known: Bracket) -> tuple[Bracket, dict[Fraction, bool]]:
         else:
             full = min(full, n)
             # What does not fit, by the inequality of the bound with what this noise needs besides.
-            rest = missed / 2 - (n - 1) * _least(problem.privacy, Fraction(1 - missed))
+            rest = missed / 2 - (n - 1) * _least(exchanges, problem.privacy, Fraction(1 - missed))
             fits = math.floor(1 + ((1 - level) / 2 - rest) / proof.translate)
             following = min(max(fits, kept + (full - kept) // 4), full - 1)
         if n in tried:  # not all numbers of points are those of a lattice
