@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from optdp.certificates.additive import not_noise
-from optdp.certificates.packing import PackingCertificate, apart, exchanges, exchanges
+from optdp.certificates.packing import PackingCertificate, apart, exchanges
 from optdp.certificates.quantile import QuantileCertificate
 from optdp.design.additive import approximate, curve, divergence, rounded
 from optdp.design.additive.lattice import Bracket, as_weights
