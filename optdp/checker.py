@@ -659,13 +659,14 @@ def ends_value(p: Any, law: Any) -> Fraction:
     low, high = law.path[0], law.path[-1]
     rows = [((a, ONE, (qa + ra) / 2, ZERO), (b, ONE, (qb + rb) / 2, ZERO)) for a, b, qa, qb, ra, rb in law.windows]
     starts, middles = Curve(p.q, rows), [row[2] for piece in rows for row in piece] or [low, high]
-    blur = law.step / p.width + (high - low) / 2**52 + Fraction(max(math.ceil(max(map(abs, middles))), 1), 2**49)
+    moved = Fraction(max(math.ceil(max(map(abs, middles))), 1), 2**49) + p.rounded * law.fine / p.width / 2
+    blur = law.step / p.width + (high - low) / 2**52 + moved
 
     def expected(x: Fraction) -> Fraction:
         return law.mix(lambda z: law.curve.excess(x, z), starts.where(x, 0) if rows else ZERO)
 
     marks = sorted({*middles, *law.path})
-    value = ZERO + sum(w * highest(expected, a, b, marks) for a, b, w in p.near(blur))
+    value = ZERO + sum(w * highest(expected, a, b, marks) for a, b, w in p.near(moved))
     if p.q == 1:
         return (value + blur + 2 * law.steep) * p.width
     return ((root(value) + blur) ** 2 + 4 * law.steep * (max(high, 1 - low, ONE) + blur)) * p.width**2
@@ -681,7 +682,7 @@ def mean_value(p: Any, law: Any) -> Fraction:
     must(mean(low) <= 0 and mean(high) >= 1, "means that reach both ends of the domain")
     for a, b, qa, qb, ra, rb in law.windows:  # those starts that are tossed between are at most so far apart
         apart = min(2 ** max(min(law.n.bit_length() - 23, (b - a).bit_length() - 13), 0), b - a)
-        added = max(added, law.weight * apart**2 * max(ra - qa, rb - qb) * (qb - qa + rb - ra) / (b - a) / 4)
+        added = max(added, law.weight * apart**2 * max(ra - qa, rb - qb) * (qb - qa + rb - ra) / (b - a) / 8)
     off = max(law.fine / 2, math.ceil(p.low / law.fine) * law.fine - p.low, p.high - p.high // law.fine * law.fine)
     value = bool(p.points) * 2 * off / p.width * max(law.path[-1], 1 - law.path[0])  # points are rounded
     for *goals, w in p.near(ZERO):
@@ -755,7 +756,7 @@ def prove(raw: bytes) -> str:
     routine = check_finite if loss else check_lip
     if kind != "alphabet":
         must(loss.exponent in (1, 2) and not (interval and prior == "uniform"), f"this loss or prior {BEYOND}", 2)
-        p.q, p.points, routine = int(loss.exponent), [], check_additive
+        p.q, p.points, p.rounded, routine = int(loss.exponent), [], False, check_additive
         if kind in ("interval", "circle"):
             routine = check_kernel if interval and m.is_a == "KernelMechanism" else check_piecewise
             p.low, p.width = (d.lower, d.upper - d.lower) if kind == "interval" else (d.start, d.period)
@@ -767,6 +768,7 @@ def prove(raw: bytes) -> str:
             p.near = lambda r: [(max(x - r, ZERO), min(x + r, ONE), w) for x, w in p.points] or [(ZERO, ONE, ONE)]
         if interval and prior:
             must(all(type(v) is not str and p.low <= v <= p.high for v in prior.categories), "a prior on the domain")
+            p.rounded = any(Fraction(float(v)) != v for v in prior.categories)
             p.points = list(zip([(Fraction(v) - p.low) / p.width for v in prior.categories], prior.exact, strict=True))
     value, bound = routine(p, m, c)
     must(value <= s.value, "the mechanism attains the value")
