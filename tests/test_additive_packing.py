@@ -404,6 +404,14 @@ def test_large_orders_and_bounds_start_near_the_bound():
     assert mechanism.satisfies(problem.privacy) and missed == pytest.approx(told.objective, rel=0.5) and missed < 1e-10
 
 
+def test_where_translates_prove_nothing_a_peak_is_noise_all_the_same():
+    """The noise of the lattice was all that was looked at: P(|X| > 0.01) was 0.7."""
+    problem = at(optdp.RDP(100, 30), 0.01)
+    assert packing._for_threshold(problem) is None
+    found = optdp.solve(problem, time_limit=0.2)
+    assert found.verify() and 0 < found.lower_bound <= found.value < 1e-9
+
+
 @pytest.mark.parametrize("notion", [optdp.KL(1e-5), optdp.RDP(1000, 1e-3)], ids=str)
 def test_noise_over_too_many_cells_is_not_tried(notion, monkeypatch):
     """The matrices of so many masses had gigabytes."""

@@ -190,10 +190,13 @@ def design(run: Run, *, n: int | None = None, every_shift: bool = False, gaussia
         lower, n = proof.bound(problem).value, _count(problem) + 1
         _tell(run, n, *((lower, first.value) if first else ()))
         found = _noise(run, n, proof)
+    elif isinstance(problem.privacy, KL | RDP) and _count(problem) < FINEST:  # lattices may have a bound, but no peak
+        found = _smooth(run, _count(problem) + 1)
     if found is not None:
         mechanism, _, program, _ = found
         value = mechanism.enclose(problem.objective)[1]
-        made = Solution(problem, value, min(lower, value), mechanism, proof, program)  # type: ignore[arg-type]
+    if found is not None and proof is not None:
+        made = Solution(problem, value, min(lower, value), mechanism, proof, program)
         first = made if first is None else rounded.beside(made, first)
     tried = single and proof is not None
     if first is None or not (first.gap <= max(run.rtol, ENOUGH) or tried or run.seconds > run.time_limit):
@@ -206,6 +209,10 @@ def design(run: Run, *, n: int | None = None, every_shift: bool = False, gaussia
         except ValueError:  # lattices that are too fine, or find nothing in the time that is left
             if first is None:
                 raise
+    if found is not None and value < first.value:
+        first = replace(
+            first, mechanism=mechanism, value=value, lower_bound=min(first.lower_bound, value), program=program
+        )
     if proof is not None and lower > first.lower_bound:
         first = replace(first, lower_bound=min(lower, first.value), certificate=proof)
     late = run.seconds > run.time_limit
