@@ -392,8 +392,8 @@ def test_masses_of_cells_are_nearly_as_good_as_masses_of_points(notion):
 
 def test_tails_that_hardly_fall_are_written_out_further():
     """Over three sensitivities they fell to a tenth: what lay beyond was in no divergence, and all noise was refused."""
-    problem = at(optdp.KL(0.01), math.nextafter(1 / 24, 0))
-    mechanism, missed, told, _ = packing._smooth(Run(problem, 1e-3, 60.0, "auto", None, Progress(None)), 12)
+    problem = at(optdp.KL(0.01), math.nextafter(1 / 72, 0))
+    mechanism, missed, told, _ = packing._smooth(Run(problem, 1e-3, 60.0, "auto", None, Progress(None)), 36)
     assert mechanism.satisfies(problem.privacy) and missed == pytest.approx(told.objective, rel=1e-6)
 
 
