@@ -390,6 +390,42 @@ def test_masses_of_cells_are_nearly_as_good_as_masses_of_points(notion):
     assert finest.lower_bound <= missed <= 1.1 * finest.value
 
 
+def test_tails_that_hardly_fall_are_written_out_further():
+    """Over three sensitivities they fell to a tenth: what lay beyond was in no divergence, and all noise was refused."""
+    problem = at(optdp.KL(0.01), math.nextafter(1 / 72, 0))
+    mechanism, missed, told, _ = packing._smooth(Run(problem, 1e-3, 60.0, "auto", None, Progress(None)), 36)
+    assert mechanism.satisfies(problem.privacy) and missed == pytest.approx(told.objective, rel=1e-6)
+
+
+def test_large_orders_and_bounds_start_near_the_bound():
+    """A start whose ratios were e^26, of e^30 that may be, was too far within: nothing was found, and P(|X| > 0.001) was 0.74."""
+    problem = at(optdp.RDP(100, 30), 0.0049)
+    mechanism, missed, told, _ = packing._smooth(Run(problem, 1e-3, 60.0, "auto", None, Progress(None)), 100)
+    assert mechanism.satisfies(problem.privacy) and missed == pytest.approx(told.objective, rel=0.5) and missed < 1e-10
+
+
+def test_where_translates_prove_nothing_a_peak_is_noise_all_the_same():
+    """The noise of the lattice was all that was looked at: P(|X| > 0.01) was 0.7."""
+    problem = at(optdp.RDP(100, 30), 0.01)
+    assert packing._for_threshold(problem) is None
+    found = optdp.solve(problem, time_limit=0.2)
+    assert found.verify() and 0 < found.lower_bound <= found.value < 1e-9
+
+
+@pytest.mark.parametrize("notion", [optdp.KL(1e-5), optdp.RDP(1000, 1e-3)], ids=str)
+def test_noise_over_too_many_cells_is_not_tried(notion, monkeypatch):
+    """The matrices of so many masses had gigabytes."""
+    monkeypatch.setattr(packing.noise, "Cells", None)
+    run = Run(at(notion, 1e-3), 1e-3, 60.0, "auto", None, Progress(None))
+    assert packing._smooth(run, 500) is None
+
+
+@pytest.mark.parametrize("privacy", [optdp.KL(4), optdp.RDP(2, 6)], ids=str)
+def test_a_time_limit_is_refused_as_it_was_given(privacy):
+    with pytest.raises(ValueError, match="time_limit = 1e-09 is not allowed"):
+        optdp.solve_additive(privacy, loss=optdp.Threshold(0.003), time_limit=1e-9)
+
+
 def test_many_integers_are_solved_on_the_line():
     found = optdp.solve_additive(optdp.GDP(4, 10**6), loss=optdp.Threshold(2000), discrete=True, rtol=0.03)
     line = optdp.solve_additive(optdp.GDP(4), loss=optdp.Threshold(2000.5e-6), rtol=0.03)

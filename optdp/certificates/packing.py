@@ -4,8 +4,11 @@ Let X be symmetric noise for a sensitivity of 1, and A = [-t, t] with K >= 1 who
 
 A *translate* A + d with 2t < d <= 1 is disjoint from A, and what X and X + d have of A and of A + d is exchanged: P(A), c and c,
 P(A) for c = P(X in A + d), by symmetry. If the notion does not admit the distributions (a, phi, 1 - a - phi) and (phi, a, 1 - a -
-phi), then c > phi wherever P(A) >= a: for smaller c these two come from those of X and X + d by forgetting. Of a *half-line* S
-likewise: if it does not admit (b, 1 - b) and (psi, 1 - psi), in one order or the other, P(S + 1) > psi wherever P(S) >= b.
+phi), phi < a, then c > phi wherever P(A) >= a: for c <= phi these two come from those of X and X + d by a random map that treats
+both sets alike. It keeps them apart by a share (a - phi)/(P(A) - c) <= 1, and with that may bring any probability from (P(A) +
+c)(a - phi)/(P(A) - c) <= a + phi to 1 to the first two outcomes. (One order is enough: to exchange the two outcomes exchanges the
+distributions.) Of a *half-line* S likewise: if it does not admit (b, 1 - b) and (psi, 1 - psi), psi < b, in one order or the
+other, P(S + 1) > psi wherever P(S) >= b.
 
 If P(A) >= a, the K - 1 translates A + d for d a little above 2t, 4t, ..., 2(K - 1)t are disjoint, and all of them lie beyond t
 and below 1 - t; what lies from there on is {X >= -t} + 1, and P(X >= -t) = (1 + P(A))/2. So beyond t there is a probability of

@@ -42,9 +42,12 @@ FEW, FINEST = 8, 2**16
 CROWDED = divergence.CROWDED
 #: Noise to start from falls by such a share of what the bound allows.
 RATES = tuple(1.0 - k / 16 for k in range(15))
+#: The same under KL and Renyi privacy, where Newton's method may not find back from far within a bound of large order.
+FINER = tuple(1.0 - k / 64 for k in range(60))
 #: Under KL and Renyi privacy: numbers of cells in a sensitivity, of the largest of which that is taken which suits best, and in
-#: how many sensitivities tails are written out.
-ROUGH, SUITED, PERIODS = range(4, 25), 12, 3
+#: how many sensitivities tails are written out at least, and by how much the logarithms of their masses fall there at least;
+#: programs with more masses are not tried.
+ROUGH, SUITED, PERIODS, FAINT, LARGEST = range(4, 25), 12, 3, 20.0, 2000
 #: Cells of the mesh in a sensitivity; lattices that are tried; how near their programs come to their optima; by what share the
 #: level that is proven to be too high is below the one that is asked for.
 CELLS, TRIED, NEAR, BELOW = 24, 12, 1e-4, 2.0**-40
@@ -187,20 +190,29 @@ def design(run: Run, *, n: int | None = None, every_shift: bool = False, gaussia
         lower, n = proof.bound(problem).value, _count(problem) + 1
         _tell(run, n, *((lower, first.value) if first else ()))
         found = _noise(run, n, proof)
+    elif isinstance(problem.privacy, KL | RDP) and _count(problem) < FINEST:  # lattices may have a bound, but no peak
+        found = _smooth(run, _count(problem) + 1)
     if found is not None:
         mechanism, _, program, _ = found
         value = mechanism.enclose(problem.objective)[1]
-        made = Solution(problem, value, min(lower, value), mechanism, proof, program)  # type: ignore[arg-type]
+    if found is not None and proof is not None:
+        made = Solution(problem, value, min(lower, value), mechanism, proof, program)
         first = made if first is None else rounded.beside(made, first)
     tried = single and proof is not None
     if first is None or not (first.gap <= max(run.rtol, ENOUGH) or tried or run.seconds > run.time_limit):
-        seconds = max(run.time_limit, run.seconds + LATE * run.time_limit)
+        extra = max(
+            run.seconds - (1 - LATE) * run.time_limit, 0.0
+        )  # what it is refused with is the limit as it was asked for
         try:
-            rest = other.design(replace(run, time_limit=seconds), **own)
+            rest = other.design(replace(run, began=run.began + extra), **own)
             first = rest if first is None else rounded.beside(first, rest)
         except ValueError:  # lattices that are too fine, or find nothing in the time that is left
             if first is None:
                 raise
+    if found is not None and value < first.value:
+        first = replace(
+            first, mechanism=mechanism, value=value, lower_bound=min(first.lower_bound, value), program=program
+        )
     if proof is not None and lower > first.lower_bound:
         first = replace(first, lower_bound=min(lower, first.value), certificate=proof)
     late = run.seconds > run.time_limit
@@ -287,7 +299,11 @@ def _smooth(run: Run, n: int) -> tuple[Any, float, Program, int] | None:
     """
     problem: Any = run.problem
     privacy = problem.privacy
-    made = [(c, max(2 * math.ceil((n / c - 1) / 2) + 1, 3)) for c in ROUGH if 3 * c <= max(n, 3 * FEW)]
+    radius = divergence.Task(replace(problem, objective=WorstCase(Threshold(_inside(privacy, n))))).radius
+    rough = [c for c in ROUGH if 3 * c <= max(n, 3 * FEW) and radius * c <= LARGEST]
+    if not rough:
+        return None
+    made = [(c, max(2 * math.ceil((n / c - 1) / 2) + 1, 3)) for c in rough]
     count, m = min(made[-SUITED:], key=lambda pair: pair[0] * pair[1])
     n, h = count * m, m // 2
     limit = _inside(privacy, n)
@@ -295,7 +311,7 @@ def _smooth(run: Run, n: int) -> tuple[Any, float, Program, int] | None:
     last = math.ceil(task.radius * count)
     # Of the cell j the mass is that of a variable (0: the point at 0, 1: the rest of its cell, 2: the next cell, ...), or in the
     # tail a share of it.
-    cells = np.arange(last + PERIODS * count + 1)
+    cells = np.arange(last + max(PERIODS, math.ceil(FAINT / task.steep)) * count + 1)
     periods = np.maximum(-((last - cells) // count), 0)
     index, fall = cells - periods * count + 1, -task.steep * periods
     each = fall - np.log(np.where(cells == 0, m - 1, m))
@@ -328,7 +344,7 @@ def _smooth(run: Run, n: int) -> tuple[Any, float, Program, int] | None:
     cost = np.where(np.arange(last + 2) > 0, weight, 0.0)
     for kept_back in divergence.SHARES:
         program = noise.Cells(cost, weight, task.alpha, task.bound * (1 - kept_back), [pairs(s) for s in shifts])
-        for rate in RATES:  # what falls behind the point and each sensitivity
+        for rate in FINER:  # what falls behind the point and each sensitivity
             u = np.log(np.append([1.0, m - 1.0], np.full(last, float(m))))
             u[1:] -= rate * 2 * task.bound * (1 + (np.arange(last + 1) - 0.5).clip(0) // count)
             u -= math.log(float(weight @ np.exp(u)))
