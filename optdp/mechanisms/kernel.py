@@ -985,11 +985,13 @@ class KernelMechanism(CellWindow):
         )
 
 
-def spacing(domain: Interval, low: float, high: float) -> float:
-    """How far the numbers are apart that an unbiased mechanism with outputs between these shares can send, as a share."""
+def spacing(domain: Interval, low: float, high: float, mean: bool = True) -> float:
+    """How far the numbers are apart that a mechanism with outputs between these shares can send, as a share; `mean`: an unbiased
+    one, and else what rounding of floats moves windows by at least.
+    """
     start, width = Fraction(domain.lower), domain.exact_width
     step = Lattice.between(start + width * Fraction(low), start + width * Fraction(high)).step / width
-    return max(float(step), (high - low) * 2.0 ** (1 - STEPS))
+    return max(float(step), (high - low) * 2.0 ** (1 - STEPS) if mean else float(READ))
 
 
 def _floats(prior: Prior) -> list[float]:

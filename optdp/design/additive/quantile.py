@@ -36,7 +36,7 @@ from optdp.mechanisms.staircase import PERIOD, noise_of
 from optdp.problem.domains import Integers
 from optdp.problem.losses import Threshold
 from optdp.problem.objectives import Quantile, WorstCase
-from optdp.problem.privacy import GDP, ApproxDP, Curve, Profile
+from optdp.problem.privacy import GDP, KL, RDP, ApproxDP, Curve, Profile
 from optdp.problem.problem import Problem
 from optdp.solution import Solution
 
@@ -197,7 +197,8 @@ def accepts(problem: Problem) -> str | None:
 
 def design(run: Run, *, n: int | None = None) -> Solution:
     """See `optdp.solve_additive`."""
-    require.real("rtol", run.rtol, low=1e-8, high=1.0)
+    least_rtol = 1e-5 if isinstance(run.problem.privacy, KL | RDP) else 1e-8  # as for its probabilities
+    require.real("rtol", run.rtol, low=least_rtol, high=1.0)
     if n is not None:
         n = require.integer("n", n, low=1, high=10_000)
     problem, privacy = run.problem, run.problem.privacy

@@ -72,8 +72,10 @@ FAINTEST = 1e-6
 SMALLEST = 1e-280
 #: Values in floats that are 0.
 NOTHING = 1e-290
-#: At most how many pieces a floor is cut into; where a search was stopped.
-PIECES, FEW = 8192, 2048
+#: At most how many pieces a floor is cut into; where a search was stopped, and then at least.
+PIECES, FEW, LEAST = 8192, 2048, 64
+#: Pieces times knots of the loss whose exact value takes about a second.
+EXACT = 1600
 #: At least and at most how many times as many cells a finer mesh has.
 GROWS = 1.35, 2.0
 #: Which share of the tolerance the meshes' gap may take: pieces take the rest; where it is below NARROW finer meshes cost more.
@@ -364,7 +366,7 @@ class _Search:
         proven: Dual | None = None  # the last whose bound is known,
         enclosed: Master | None = None  # and the last whose value is
         # Where the numbers that can be sent are this far apart a finer program makes the value no better.
-        coarse = spacing(self.run.problem.domain, 0.0, 1.0) > rtol * task.width / 4
+        coarse = spacing(self.run.problem.domain, 0.0, 1.0, task.cost.tilted) > rtol * task.width / 4
         if coarse:
             self.message = "the domain's floats are too far apart for a narrower bracket"
         levels = 0 if self.gap <= rtol else 2 if coarse else LEVELS
@@ -424,8 +426,8 @@ class _Search:
                 if self.bound >= good:
                     break
             if last or self.bound >= good:
-                self._keep_value(found)
-                enclosed = found
+                self._keep_value(best)
+                enclosed = best
                 unsolved = found.attained - found.value > rtol / 100 * found.value
                 if self.gap > rtol and unsolved and self.run.left():
                     # A floor nearer to the program's value costs less than finer meshes.
@@ -653,10 +655,13 @@ class _Search:
         share = task.growth / max(found.value, attained / 2)  # a program that was stopped has a low value
         narrow, wide = change * floor.steps / (4 * masses), share * change * floor.steps**2 / 12
         best: tuple[float, tuple[np.ndarray, np.ndarray, np.ndarray]] | None = None
-        idle = 0
+        idle, most = 0, PIECES
+        if self.stopped or not self.run.left():  # three seconds more, and a third of the limit
+            law = task.problem.loss.branches(task.problem.domain.exact_width, True, task.eps)  # type: ignore[union-attr]
+            most = int(np.clip(EXACT * (3 + self.run.time_limit / 3) / (1 + len(law.knots)), LEAST, FEW))  # type: ignore[union-attr]
         for _ in range(CUTTINGS):
             pieces = _mirrored(*floor.pieces(counts), task)
-            if best is not None and pieces[0].size > (FEW if self.stopped or not self.run.left() else PIECES):
+            if best is not None and pieces[0].size > most:
                 break
             whole = of_pieces(*pieces)
             _, a, b, losses = task.losses(whole, 4, 2**20 / whole.y.size)
