@@ -221,12 +221,17 @@ def test_prices_on_a_cell_of_any_size(seed, power):
     prices = Prices(
         inputs, rng.random(n), np.abs(far + rng.normal(0, 0.3, n)), float(rng.uniform(0, 30)), power, np.ones(2)
     )
-    ((at, proven),) = prices._cells(centre[None], half)
+    planes, (near,) = prices._plane(centre[None], half)
     ways = np.linspace(-1, 1, 41)
-    y = centre + np.stack(np.meshgrid(ways, ways), axis=-1).reshape(-1, 2) * half
-    r = np.hypot(*(y[:, None] - inputs).transpose(2, 0, 1)) ** power - prices.thresholds
-    g = (r + prices.more * np.minimum(r, 0)) @ prices.weights
-    assert at == pytest.approx(g[len(g) // 2], abs=1e-12) and g.min() >= proven - 1e-9
+    for shrunk, moved in ((1.0, 0.0), (0.25, 0.75)):  # the whole cell, and a part of it in its corner
+        middle, some, plane = centre + moved * half, half * shrunk, planes.copy()
+        plane[:, 0] += plane[0, 1:] @ (middle - centre)
+        ((at, proven),) = prices._cells(middle[None], some, plane, near, np.array([near.size]))
+        y = middle + np.stack(np.meshgrid(ways, ways), axis=-1).reshape(-1, 2) * some
+        r = np.hypot(*(y[:, None] - inputs).transpose(2, 0, 1)) ** power - prices.thresholds
+        g = (r + prices.more * np.minimum(r, 0)) @ prices.weights
+        assert at <= g[len(g) // 2] + 1e-12 and g.min() >= proven - 1e-9
+        assert moved or at == pytest.approx(g[len(g) // 2], abs=1e-12)
 
 
 @given(st.integers(0, 10**6))
@@ -252,7 +257,8 @@ def test_images_are_solved_as_one_block():
 
     shares = quarter([4, 4])
     outputs = images(shares)
-    folded = solve_floors(np.linalg.norm(shares[:, None] - outputs, axis=2), 2.0, copies=4)
+    fold = np.tile(np.eye(len(outputs) // 4) / 4, (4, 1))
+    folded = solve_floors(np.linalg.norm(shares[:, None] - outputs, axis=2), 2.0, basis=fold)
     every = np.unique(outputs, axis=0)
     whole = solve_floors(np.linalg.norm(every[:, None] - every, axis=2), 2.0)
     assert folded.value == pytest.approx(whole.value, rel=1e-7) and folded.bound == pytest.approx(whole.bound, rel=1e-7)

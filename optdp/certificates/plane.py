@@ -9,9 +9,10 @@ between m and E m has
 and m has mass at most 1, so that g >= -c proves sum_i lam_i nu_i - c for the sum of the weights (c >= 0). Outputs beyond the
 rectangle need not be asked for: its nearest point is nearer to every input.
 
-**All outputs.** phi is concave and increasing, and L convex in y. In a cell around a centre L lies above its tangent plane
-there, and phi above its chord between the least and the largest value of that plane: g is bounded by an affine function, whose
-least value is at a corner. What this loses falls with the square of the cell's size; cells are halved until it is small.
+**All outputs.** g is sum_i lam_i r_i(y), which is convex, and (E - 1) sum_i lam_i min(r_i(y), 0), to which only inputs near y
+contribute. The first lies above its tangent plane at the centre of a cell. In the second L lies above its tangent plane, and
+min(t, 0) above its chord between the least and the largest value of that plane: g is bounded by an affine function, whose least
+value is at a corner. What this loses falls with the square of the cell's size; where the chords lose much cells are halved.
 """
 
 from __future__ import annotations
@@ -34,16 +35,22 @@ if TYPE_CHECKING:
     from optdp.problem.problem import Problem
 
 #: Most inputs; the largest eps; the largest weight and threshold.
-INPUTS, MOST, LARGEST = 1024, 12.0, 2.0**20
-#: Cells are halved until what is left is this share of the bound, or so many pairs of cell and input have been computed.
-CLOSE, PAIRS = 2.0**-15, 2**23
-#: Cells along the longer half of a grid of outputs.
+INPUTS, MOST, LARGEST = 4096, 12.0, 2.0**20
+#: Cells along the longer half in which the convex part is above one tangent plane.
+CELLS = 48
+#: Cells are halved until what is left is this share of the bound, or so many pairs of a cell and a near input have been computed.
+CLOSE, PAIRS = 2.0**-15, 2**25
+#: At most so many cells along the longer half of a grid of outputs.
 FINE = 64
+#: The share of the largest weight below which inputs are left out; how often thresholds are moved for a grid's outputs, and for all.
+FAINT, STEPS, MOVES = 1e-9, 20, 4
 #: Pairs that are computed at once.
 BLOCK = 2**20
 #: Coordinates in units of the longer side, their differences and norms: floats are within this of the exact numbers, and so are
 #: losses and their slopes.
 ROUNDING = 2.0**-46
+#: By how much more than 0 tangent planes must be for an input to be left out, in parts of 1 plus its threshold.
+FINELY = 2.0**-40
 
 Pair = Annotated[tuple[float, ...], Within(0.0, 0.5, 2, 2)]
 Numbers = Annotated[tuple[float, ...], Within(0.0, LARGEST, 1, INPUTS)]
@@ -120,67 +127,103 @@ class Prices:
 
     def shortfall(self, close: float) -> float:
         """c >= 0 with g >= -c on the rectangle, proven: within about `close` of the least such number."""
-        counts = np.maximum(1, np.round(16 * self.sides)).astype(int)
-        half = self.sides / counts / 4
-        ways = [h * (2 * np.arange(k) + 1) for h, k in zip(half, counts, strict=True)]
-        centres = np.stack(np.meshgrid(*ways, indexing="ij"), axis=-1).reshape(
-            -1, 2
-        )  # a quarter: the rest is its image
-        least, proven, done, n = 0.0, 0.0, 0, len(self.inputs)
-        while len(centres):
-            work.count(0.2 * len(centres) * n)
-            done += len(centres) * n
-            step = max(1, BLOCK // n)
-            found = np.concatenate([self._cells(centres[i : i + step], half) for i in range(0, len(centres), step)])
-            least = min(least, float(found[:, 0].min()))
-            open_ = found[:, 1] < least - close
-            if done + 4 * int(open_.sum()) * n > PAIRS:
-                open_[:] = False
-            proven = min(proven, float(found[~open_, 1].min(initial=0.0)))
-            half = half / 2
-            shifts = np.array([(a, b) for a in (-1, 1) for b in (-1, 1)]) * half
-            centres = (centres[open_][:, None] + shifts).reshape(-1, 2)
         # phi is at most E times as steep as t; a sum of n terms; cells that overlap or miss each other by a rounding. What
         # underflows is smaller by far: the weights sum to about 1.
         largest = 4.0 + float(self.thresholds.max())
-        share = ROUNDING + largest * (n + 64) * 2.0**-50
+        share = ROUNDING + largest * (len(self.inputs) + 64) * 2.0**-50
         slack = float(self.weights.sum()) * (1 + self.more) * share * (1 + 2.0**-20)
-        return -proven + slack
+        return slack - self.least(close)[0]
 
-    def excess(self, cells: int) -> float:
+    def least(self, close: float) -> tuple[float, np.ndarray]:
+        """(g is not below this number <= 0 on the rectangle, but for rounding; about where it may be so low)."""
+        counts = np.maximum(1, np.round(CELLS * self.sides)).astype(int)
+        half = self.sides / counts / 4
+        ways = [h * (2 * np.arange(k) + 1) for h, k in zip(half, counts, strict=True)]
+        centres = np.stack(np.meshgrid(*ways, indexing="ij"), axis=-1).reshape(-1, 2)  # a quarter: the rest is its image
+        n = len(self.inputs)
+        work.count(0.03 * len(centres) * n)
+        step = max(1, BLOCK // n)
+        parts = [self._plane(centres[i : i + step], half) for i in range(0, len(centres), step)]
+        planes, near = np.concatenate([part[0] for part in parts]), [row for part in parts for row in part[1]]
+        first, inputs = np.concatenate([[0], np.cumsum([len(row) for row in near])]), np.concatenate(near)
+        cell, middles = np.arange(len(centres)), centres
+        least, proven, where, done = 0.0, 0.0, centres[0], 0
+        while len(cell):
+            sizes = first[cell + 1] - first[cell]
+            work.count(0.15 * float(sizes.sum()) + 0.1 * len(cell))
+            done += int(sizes.sum())
+            found = np.empty((len(cell), 2))
+            for some in np.array_split(np.arange(len(cell)), int(sizes.sum()) // BLOCK + 1):
+                which = np.repeat(first[cell[some]] - np.cumsum(sizes[some]) + sizes[some], sizes[some])
+                pairs = inputs[which + np.arange(which.size)]
+                affine = planes[cell[some]]
+                affine[:, 0] += (affine[:, 1:] * (middles[some] - centres[cell[some]])).sum(axis=1)
+                found[some] = self._cells(middles[some], half, affine, pairs, sizes[some])
+            least = min(least, float(found[:, 0].min()))
+            open_ = found[:, 1] < least - close
+            if done + 4 * int(sizes[open_].sum()) > PAIRS:
+                open_[:] = False
+            if (low := float(found[~open_, 1].min(initial=0.0))) < proven:
+                proven, where = low, middles[~open_][np.argmin(found[~open_, 1])]
+            half = half / 2
+            shifts = np.array([(a, b) for a in (-1, 1) for b in (-1, 1)]) * half
+            middles = (middles[open_][:, None] + shifts).reshape(-1, 2)
+            cell = np.repeat(cell[open_], 4)
+        return proven, where
+
+    def slope(self, y: np.ndarray) -> float:
+        """How fast g rises with the common distance of all thresholds from what they are, at an output."""
+        far, *_ = self._tangents(y, self.inputs)
+        return float((1 + self.more * (far < self.thresholds)) @ self.weights)
+
+    def excess(self) -> float:
         """By how much all thresholds are too high for the outputs of a grid: a step of Newton's method, in floats."""
+        cells = max(8, min(FINE, math.isqrt(4 * BLOCK // len(self.inputs))))
         ways = [np.linspace(0, side / 2, max(2, round(cells * side)) + 1) for side in self.sides]
         grid, found = np.stack(np.meshgrid(*ways, indexing="ij"), axis=-1).reshape(-1, 2), -math.inf
         for some in np.array_split(grid, len(grid) * len(self.inputs) // BLOCK + 1):
-            far = np.sqrt(np.square(some[:, None] - self.inputs).sum(axis=2))
-            reduced = far**self.power - self.thresholds
+            reduced = self._tangents(some[:, None], self.inputs)[0] - self.thresholds
             prices = (reduced + self.more * np.minimum(reduced, 0.0)) @ self.weights
             slopes = (1 + self.more * (reduced < 0)) @ self.weights
             found = max(found, float((-prices / slopes).max()))
         return found
 
-    def _cells(self, centres: np.ndarray, half: np.ndarray) -> np.ndarray:
-        """(g at the centre, a lower bound on the cell) in each row."""
+    def _tangents(self, y: np.ndarray, x: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """(L, its slope across, its slope up) at outputs y for inputs x."""
         with np.errstate(under="ignore"):
-            across, up = (centres[:, None, k] - self.inputs[:, k] for k in (0, 1))
+            across, up = y[..., 0] - x[..., 0], y[..., 1] - x[..., 1]
             far = np.sqrt(across * across + up * up)
-            if self.power == 1:
-                # Where squares underflow, shorter than a slope: what lies as near as that is lost in the slack.
-                turned = np.maximum(far, 1e-100)
-                across, up, reduced = across / turned, up / turned, far - self.thresholds
-            else:
-                across, up, reduced = 2 * across, 2 * up, far * far - self.thresholds
+            if self.power == 2:
+                return far * far, 2 * across, 2 * up
+            # Where squares underflow, shorter than a slope: what lies as near as that is lost in the slack.
+            turned = np.maximum(far, 1e-100)
+            return far, across / turned, up / turned
+
+    def _plane(self, centres: np.ndarray, half: np.ndarray) -> tuple[np.ndarray, list[np.ndarray]]:
+        """Of cells: (value and slopes of the convex part at the centre in each row; inputs whose r may be negative there)."""
+        far, across, up = self._tangents(centres[:, None], self.inputs)
+        reduced = far - self.thresholds
+        planes = np.stack([reduced @ self.weights, across @ self.weights, up @ self.weights], axis=1)
+        near = reduced - (np.abs(across) * half[0] + np.abs(up) * half[1]) <= FINELY * (1 + self.thresholds)
+        return planes, [np.flatnonzero(row) for row in near]
+
+    def _cells(
+        self, centres: np.ndarray, half: np.ndarray, planes: np.ndarray, pairs: np.ndarray, sizes: np.ndarray
+    ) -> np.ndarray:
+        """(about g at the centre, a lower bound on the cell) in each row; `planes`: value and slopes of what lies below the convex
+        part, in each row; `pairs`: so many (`sizes`) near inputs of each cell, one cell after the other.
+        """
+        rows = np.repeat(np.arange(len(centres)), sizes)
+        far, across, up = self._tangents(centres[rows], self.inputs[pairs])
+        reduced, weights = far - self.thresholds[pairs], self.more * self.weights[pairs]
         reach = np.abs(across) * half[0] + np.abs(up) * half[1]
-        low, high = reduced - reach, reduced + reach
-        # The chord of phi from low to high: its slope, and its value in the middle.
-        below, above = low + self.more * np.minimum(low, 0.0), high + self.more * np.minimum(high, 0.0)
-        crossed = (low < 0) & (high > 0)
-        steep = np.where(high <= 0, 1 + self.more, 1.0)
-        steep = np.where(crossed, (above - below) / np.maximum(high - low, 1e-300), steep)
-        middle = (below + above) / 2 @ self.weights
-        tilt = np.abs((steep * across) @ self.weights) * half[0] + np.abs((steep * up) @ self.weights) * half[1]
-        at = (reduced + self.more * np.minimum(reduced, 0.0)) @ self.weights
-        return np.stack([at, middle - tilt], axis=1)
+        low, high = np.minimum(reduced - reach, 0.0), np.minimum(reduced + reach, 0.0)
+        # The chord of min(t, 0) over [reduced - reach, reduced + reach]: its slope, and its value in the middle.
+        steep = np.where(reduced + reach <= 0, 1.0, (high - low) / np.maximum(2 * reach, 1e-300))
+        terms = (np.minimum(reduced, 0.0), (low + high) / 2, steep * across, steep * up)
+        at, middle, right, rise = (np.bincount(rows, weights * term, len(centres)) for term in terms)
+        tilt = np.abs(planes[:, 1] + right) * half[0] + np.abs(planes[:, 2] + rise) * half[1]
+        return np.stack([planes[:, 0] + at, planes[:, 0] + middle - tilt], axis=1)
 
 
 def images(shares: np.ndarray) -> np.ndarray:
@@ -189,21 +232,32 @@ def images(shares: np.ndarray) -> np.ndarray:
     return np.concatenate([np.where(flip, 1 - shares, shares) for flip in flips])
 
 
-def certify(problem: Problem, shares: np.ndarray, weights: np.ndarray, masses: np.ndarray) -> PlaneCertificate:
-    """Thresholds masses/weights, moved in common until no output of a fine grid has a negative price.
+def certify(problem: Problem, shares: np.ndarray, weights: np.ndarray, thresholds: np.ndarray) -> PlaneCertificate:
+    """These thresholds, moved in common until no output has a negative price: nearly, and then until that costs least.
 
-    **Arguments:** `shares`: inputs in the lower quarter; `weights`, `masses`: a solver's multipliers of their losses and masses.
+    **Arguments:** `shares`: inputs in the lower quarter; `weights`: >= 0, not all 0.
     """
-    keep = weights > 1e-9 * weights.max()
-    shares, weights, thresholds = shares[keep], weights[keep] / weights[keep].sum(), masses[keep] / weights[keep]
+    keep = weights > FAINT * weights.max()
+    shares, weights, thresholds = shares[keep], weights[keep] / weights[keep].sum(), thresholds[keep]
 
-    def made() -> PlaneCertificate:
+    def made(thresholds: np.ndarray) -> PlaneCertificate:
         held = np.clip(thresholds, 0.0, LARGEST).tolist()
         return PlaneCertificate(tuple(map(tuple, shares.tolist())), tuple(weights.tolist()), tuple(held))
 
-    for _ in range(20):
-        step = Prices.of(made(), problem).excess(FINE)
+    for _ in range(STEPS):
+        step = Prices.of(made(thresholds), problem).excess()
         thresholds = thresholds - step
-        if abs(step) <= 1e-12:
+        if abs(step) <= CLOSE / 16 * abs(float(weights @ thresholds)):
             break
-    return made()
+    best, proven = made(thresholds), -math.inf
+    for _ in range(MOVES):
+        found = made(thresholds)
+        dual = Prices.of(found, problem)
+        worth = float(dual.weights @ dual.thresholds)
+        low, where = dual.least(CLOSE * worth)
+        if worth + low > proven:
+            best, proven = found, worth + low
+        if low > -4 * CLOSE * worth:
+            break
+        thresholds = thresholds + low / dual.slope(where)
+    return best

@@ -5,6 +5,9 @@ Given its floor m the best row of every input favours the nearest outputs, and t
 rectangle, as images of an optimum under reflections are optima. Its floor is a mechanism for every input of the rectangle
 (`optdp.mechanisms.plane`), and its multipliers are a bound for all outputs of the plane (`optdp.certificates.plane`): both are
 evaluated on the continuum. Grids are refined until the two meet.
+
+For small eps optima are few atoms, which grids find. For larger ones they are smooth but at the sides, and windows too small for
+grids: floors and priors are then sums of a few functions (`optdp.solvers.plane`).
 """
 
 from __future__ import annotations
@@ -20,11 +23,16 @@ from optdp.exact import enclosures
 from optdp.mechanisms.plane import OUTPUTS, PlaneMechanism, grid_of
 from optdp.problem import LDP, AllMechanisms, Box, Problem, WorstCase
 from optdp.solution import Solution
+from optdp.solvers import plane as solvers
 from optdp.solvers.floors import solve_floors
 from optdp.solvers.lp import LinearProgram
 
 #: Cells of the grids of inputs along the longer side, from the first to the last; those of outputs are half as wide.
 LEVELS = (8, 16, 24, 32, 48)
+#: From this eps on floors and priors are smooth after the first grid. Along half of the longer side: cells of the meshes, outputs in
+#: each cell, inputs in each cell of the prior, and inputs and outputs that are looked at.
+SMOOTH = 2.5
+MESHES = ((6, 4, 4, 16, 20), (8, 4, 6, 20, 28), (12, 5, 5, 30, 40))
 #: The least eps: ratios are those of integers over 2^62. The largest: grids are too coarse beyond. The shortest and the longest
 #: side: squares neither overflow nor underflow.
 LEAST, MOST, SHORTEST, LONGEST = 1e-6, 8.0, 1e-100, 1e100
@@ -50,21 +58,26 @@ def design(run: Run) -> Solution:
     """See `optdp.solve_kernel`."""
     problem = run.problem
     kept: dict[str, Any] = {"value": np.inf, "bound": -1.0, "stopped": False}
-    for cells in LEVELS:
-        _level(run, cells, kept)
+    smooth: list[Any] = [(_smooth, mesh) for mesh in MESHES]
+    grids: list[Any] = [(_level, cells) for cells in LEVELS]
+    for step, size in grids[:1] + smooth if float(problem.eps) >= SMOOTH else grids:
+        step(run, size, kept)
+        cells = size if step is _level else 2 * size[0]
         run.progress(f"{cells} cells", kept["bound"], kept["value"])
-        if kept["value"] - kept["bound"] <= run.rtol * kept["value"] or kept["stopped"]:
+        if kept["value"] - kept["bound"] <= run.rtol * kept["value"] or kept["stopped"] or not run.left():
             break
     return run.solution(
         kept["made"], kept["proof"], f"{kept['columns']} columns: floors of a quarter's outputs, and the loss",
         f"{1 + kept['rows']} rows: total mass, cuts", "HiGHS (cutting planes)", (max(kept["bound"], 0.0), kept["value"]),
-        objective=kept["objective"], message=f"{cells} cells along the longer side", stopped=kept["stopped"],
-        build=build_model, arguments=(problem, cells),
+        objective=kept["objective"], message=f"{cells} cells along the longer side",
+        stopped=kept["stopped"] or not run.left(), build=kept["build"], arguments=kept["arguments"],
     )  # fmt: skip
 
 
 def _level(run: Run, cells: int, kept: dict[str, Any]) -> None:
     """Both sides with one grid."""
+    from scipy.sparse import eye, vstack
+
     problem: Any = run.problem
     domain, power, eps = problem.domain, int(problem.loss.exponent), float(problem.eps)
     widths = [side.exact_width for side in domain.sides]
@@ -72,22 +85,62 @@ def _level(run: Run, cells: int, kept: dict[str, Any]) -> None:
     counts = [2 * max(1, round(cells * side / 2)) for side in sides]
     shares, outputs = quarter(counts), images(quarter([2 * n for n in counts]))
     losses = np.square((shares[:, None] - outputs) * sides).sum(axis=2) ** (power / 2)
-    found = solve_floors(losses, eps, tolerance=min(run.rtol / 10, 1e-4), copies=4, left=run.left)
+    fold = vstack([eye(len(outputs) // 4, format="csr") / 4] * 4)
+    found = solve_floors(losses, eps, tolerance=min(run.rtol / 10, 1e-4), basis=fold, left=run.left)
     kept["stopped"] = found.stopped
-    proof = certify(problem, shares, found.weights, found.masses)
-    bound = proof.bound(problem).value
+    _prove(run, shares, found.weights, found.masses / np.maximum(found.weights, 1e-300), kept)
+    points, places = np.unique(_placed(domain, outputs), axis=0, return_inverse=True)
+    _send(run, points, np.bincount(places.reshape(-1), found.floors), kept, {
+        "objective": found.value * float(max(widths)) ** power, "columns": len(outputs) // 4 + 1, "rows": found.cuts,
+        "build": build_model, "arguments": (problem, cells),
+    })  # fmt: skip
+
+
+def _smooth(run: Run, mesh: tuple[int, int, int, int, int], kept: dict[str, Any]) -> None:
+    """Both sides with smooth functions."""
+    problem: Any = run.problem
+    domain, power, eps = problem.domain, int(problem.loss.exponent), float(problem.eps)
+    cells, parts, fine, inputs, outputs = mesh
+    widths = [side.exact_width for side in domain.sides]
+    sides = np.array([float(w / max(widths)) for w in widths])
+    x, (y, table) = solvers.inputs_of(sides, inputs), solvers.lattice(sides, cells, parts)
+    found = solve_floors(solvers.losses(x, y, power), eps, tolerance=run.rtol / 10, basis=table, left=run.left)
+    thresholds = found.masses / np.maximum(found.weights, 1e-300)
+    _send(run, _placed(domain, y / sides), found.floors, kept, {
+        "objective": found.value * float(max(widths)) ** power, "columns": table.shape[1] + 1, "rows": found.cuts,
+        "build": build_smooth, "arguments": (problem, cells, parts, *(
+            tuple(map(tuple, part[found.weights > 0].reshape(-1, k).tolist())) for part, k in ((x, 2), (thresholds, 1))
+        )),
+    })  # fmt: skip
+    prior = solvers.best_prior(
+        sides, eps, power, lambda x: solvers.thresholds_of(x, y, found.floors, eps, power), cells, fine, outputs, run.left
+    )
+    if prior is not None:
+        _prove(run, np.minimum(prior.inputs / sides, 0.5), prior.weights, prior.thresholds, kept)
+
+
+def _placed(domain: Box, shares: np.ndarray) -> np.ndarray:
+    """Points at these shares of the sides."""
+    low = np.array(domain.lower)
+    return np.clip(low + shares * [float(side.exact_width) for side in domain.sides], low, np.array(domain.upper))
+
+
+def _prove(run: Run, shares: np.ndarray, weights: np.ndarray, thresholds: np.ndarray, kept: dict[str, Any]) -> None:
+    """Keep what this prior proves, if it is more."""
+    proof = certify(run.problem, shares, weights, thresholds)
+    bound = proof.bound(run.problem).value
     if bound > kept["bound"]:
         kept.update(bound=bound, proof=proof)
-    low = np.array(domain.lower)
-    points = np.clip(low + outputs * [float(w) for w in widths], low, np.array(domain.upper))
-    points, places = np.unique(points, axis=0, return_inverse=True)
-    floors = np.bincount(places.reshape(-1), np.tile(found.floors / 4, 4))
+
+
+def _send(run: Run, points: np.ndarray, floors: np.ndarray, kept: dict[str, Any], told: dict[str, Any]) -> None:
+    """Keep the mechanism with this floor and what is `told` of its program, if it is better."""
     used = np.sort(np.argsort(-floors, kind="stable")[: min(OUTPUTS, int((floors > 1e-9 * floors.max()).sum()))])
-    made = PlaneMechanism.of_floors(domain, points[used], floors[used], enclosures.exp_below(problem.eps))
-    value = made.enclose(problem.objective)[1]
+    ratio = enclosures.exp_below(run.problem.eps)  # type: ignore[arg-type]
+    made = PlaneMechanism.of_floors(run.problem.domain, points[used], floors[used], ratio)  # type: ignore[arg-type]
+    value = made.enclose(run.problem.objective)[1]
     if value < kept["value"]:
-        kept.update(value=value, made=made, objective=found.value * float(max(widths)) ** power)
-        kept.update(columns=len(outputs) // 4 + 1, rows=found.cuts)
+        kept.update(value=value, made=made, **told)
 
 
 def build_model(problem: Problem, cells: int) -> LinearProgram:
@@ -102,6 +155,28 @@ def build_model(problem: Problem, cells: int) -> LinearProgram:
     )
     losses = np.linalg.norm(inputs[:, None] - outputs, axis=2) ** problem.loss.exponent
     return plain_program(losses, float(problem.eps), None)  # type: ignore[arg-type]
+
+
+def build_smooth(
+    problem: Problem, cells: int, parts: int, inputs: tuple[tuple[float, float], ...], thresholds: tuple[tuple[float], ...]
+) -> LinearProgram:
+    """The program of floors that are sums of a few functions, with the cuts of its multipliers: t is the loss in the problem's own
+    units, and the columns of the floor are masses.
+    """
+    domain: Any = problem.domain
+    widths, eps = [float(side.exact_width) for side in domain.sides], float(problem.eps)  # type: ignore[arg-type]
+    unit, power = max(widths), int(problem.loss.exponent)  # type: ignore[arg-type]
+    y, table = solvers.lattice(np.array(widths) / unit, cells, parts)
+    nu = np.array(thresholds)
+    reduced = solvers.losses(np.array(inputs), y, power) - nu
+    cuts = (reduced + np.expm1(eps) * np.minimum(reduced, 0.0)) @ table * unit**power
+    rows = np.vstack([np.append(0.0, np.ones(table.shape[1])), np.hstack([np.ones((len(nu), 1)), -cuts])])
+    least = np.append(np.exp(-eps), nu[:, 0] * unit**power)
+    return LinearProgram(
+        np.append(1.0, np.zeros(table.shape[1])), rows, least, np.append(1.0, np.full(len(nu), np.inf)),
+        blocks={"mass": slice(0, 1), "loss": slice(1, len(least))},
+        variables={"value": slice(0, 1), "floor": slice(1, 1 + table.shape[1])}, name="optdp-plane-floor",
+    )  # fmt: skip
 
 
 def quarter(cells: list[int]) -> np.ndarray:

@@ -6,7 +6,8 @@ it: the best row for every loss that does not fall with the distance.
 
 **The value.** Rows are the best among those within the limits, which are the same for all inputs. So the row of a cell's centre
 bounds the expected loss of every input x in the cell, and for a loss that is convex in x its mean is largest at a corner. What
-this loses falls with the square of the cell's size. Cells are halved where it matters.
+the floors contribute is the same function of x for all rows, convex, and so at most what its values on a grid say in between. What
+all this loses falls with the square of the cell's size. Cells are halved where it matters.
 """
 
 from __future__ import annotations
@@ -28,7 +29,10 @@ from optdp.mechanisms.finite import integer_floors
 from optdp.problem import LDP, Box, LossLike, Objective, Privacy, WorstCase
 
 #: Most outputs.
-OUTPUTS = 4096
+OUTPUTS = 2**14
+#: At most so many cells along the longer side in which what the floors contribute is bounded by its values at the corners, and
+#: about so many distances for these.
+CELLS, CORNERS = 128, 2**26
 #: Distances between inputs and outputs that are computed at once.
 BLOCK = 2**20
 #: Cells are halved until what is left is this share of the value, or so many distances have been computed.
@@ -149,8 +153,17 @@ class PlaneMechanism(Mechanism):
         np.put_along_axis(rows, order, (self._floors[order] + more) / TOTAL, axis=1)
         return rows
 
-    def _blocks(self, rows: np.ndarray, function: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
-        step = max(1, BLOCK // len(self.outputs))
+    @cached_property
+    def _few(self) -> int:
+        """Twice as many of the nearest outputs as take, on average, what the floors leave: what is sent beyond the floors is nearly
+        always one of these.
+        """
+        return 2 * math.ceil(self._rest * len(self.outputs) / max(float(np.sum(self._room.astype(float))), 1.0)) + 8
+
+    def _blocks(
+        self, rows: np.ndarray, function: Callable[[np.ndarray], np.ndarray], each: int | None = None
+    ) -> np.ndarray:
+        step = max(1, BLOCK // (each or len(self.outputs)))
         return np.concatenate([function(rows[i : i + step]) for i in range(0, max(len(rows), 1), step)])
 
     def randomize(self, x: ArrayLike, rng: Seed = None) -> np.ndarray:
@@ -161,13 +174,10 @@ class PlaneMechanism(Mechanism):
 
         if not far.size:
             return self.atoms()[place].reshape(np.shape(x))
-        # Twice as many of the nearest as take, on average, what the floors leave: what is sent is nearly always one of these.
-        few = 2 * math.ceil(self._rest * len(self.outputs) / float(np.sum(self._room.astype(float)))) + 8
-
         def nearest(which: np.ndarray) -> np.ndarray:
             asked = drawn[which] - (TOTAL - self._rest)
-            if few < len(self.outputs) // 4:
-                return self._among_few(inputs[which], asked, few)
+            if self._few < len(self.outputs) // 4:
+                return self._among_few(inputs[which], asked, self._few)
             return self._among_all(inputs[which], asked)
 
         place[far] = self._blocks(far, nearest)
@@ -279,17 +289,19 @@ class PlaneMechanism(Mechanism):
             return super().enclose(objective)
         power, n = int(objective.loss.exponent), len(self.outputs)
         slack = 4 * ROUNDING + (n + 64) * 2.0**-50
+        floors = self._under_floors(power)
         counts = np.maximum(1, np.round(16 * self._sides)).astype(int)
         centres, half = _cells(self._sides, counts)
         attained, closed, done, worst = 0.0, 0.0, 0, [*grid_of(*np.stack([np.zeros(2), self._sides], axis=1))]
+        each = min(self._few, n)
         while len(centres):
-            work.count(0.4 * len(centres) * n)
-            done += len(centres) * n
-            found = self._blocks(centres, lambda some, half=half: self._cell(some, half, power))  # type: ignore[misc]
+            work.count(0.4 * len(centres) * each)
+            done += len(centres) * each
+            found = self._blocks(centres, lambda some, half=half: self._cell(some, half, power, floors), each)  # type: ignore[misc]
             attained = max(attained, float(found[:, 0].max()))
             worst.append(centres[int(np.argmax(found[:, 0]))])
             open_ = found[:, 1] > attained * (1 + CLOSE)
-            if done + 4 * int(open_.sum()) * n > DISTANCES:
+            if done + 4 * int(open_.sum()) * each > DISTANCES:
                 open_[:] = False
             closed = max(closed, float(found[~open_, 1].max(initial=0.0)))
             half = half / 2
@@ -298,18 +310,58 @@ class PlaneMechanism(Mechanism):
         # Where floats are coarse nobody is at the centre of a cell.
         corners = np.array(self.domain.lower), np.array(self.domain.upper)
         inputs = self._inputs(np.clip(corners[0] + float(self._unit) * np.array(worst), *corners))
-        reached = float(self._blocks(inputs, lambda some: self._cell(some, np.zeros(2), power))[:, 0].max())
+
+        def lost(some: np.ndarray) -> np.ndarray:
+            far = self._distances(some)
+            return np.asarray((self._rows(far) * far**power).sum(axis=1))
+
+        reached = float(self._blocks(inputs, lost).max())
         scale = self._unit**power
         low, high = Fraction(reached) - Fraction(slack), max(Fraction(closed), Fraction(attained)) + Fraction(slack)
         return max(0.0, enclosures.round_down(low * scale)), enclosures.round_up(high * scale)
 
-    def _cell(self, centres: np.ndarray, half: np.ndarray, power: int) -> np.ndarray:
-        """(expected loss at the centre, the largest at a corner under the centre's row) in each row."""
-        far = self._distances(centres)
-        rows = self._rows(far)
-        at = [(rows * far**power).sum(axis=1)]
-        at += [(rows * self._distances(centres + half * (a, b)) ** power).sum(axis=1) for a in (-1, 1) for b in (-1, 1)]
-        return np.stack([at[0], np.max(at, axis=0)], axis=1)
+    def _under_floors(self, power: int) -> Callable[[np.ndarray], np.ndarray]:
+        """What the floors contribute to the expected loss of inputs is at most this."""
+        n, floors = len(self.outputs), self._floors / TOTAL
+        most = max(1, min(CELLS, math.isqrt(CORNERS // n)))
+        counts = np.maximum(1, np.round(most * self._sides)).astype(int)
+        nodes = grid_of(*(np.linspace(0.0, side, k + 1) for side, k in zip(self._sides, counts, strict=True)))
+        work.count(0.02 * len(nodes) * n)
+        values = self._blocks(nodes, lambda some: np.asarray(self._distances(some) ** power @ floors))
+        table = values.reshape(counts + 1)
+
+        def bound(x: np.ndarray) -> np.ndarray:
+            place = np.clip(x / self._sides * counts, 0.0, counts)
+            cell = np.minimum(place.astype(int), counts - 1)
+            (a, b), (i, j) = (place - cell).T, cell.T
+            low = (1 - b) * table[i, j] + b * table[i, j + 1]
+            return np.asarray((1 - a) * low + a * ((1 - b) * table[i + 1, j] + b * table[i + 1, j + 1]))
+
+        return bound
+
+    def _cell(
+        self, centres: np.ndarray, half: np.ndarray, power: int, floors: Callable[[np.ndarray], np.ndarray]
+    ) -> np.ndarray:
+        """(about the expected loss at the centre, a bound of those at the corners under the centre's row) in each row."""
+        near, more = self._nearest(centres)
+        more = more / TOTAL
+
+        def loss(at: np.ndarray) -> np.ndarray:
+            return floors(at) + (more * self._distances(at, near) ** power).sum(axis=1)
+
+        corners = [loss(centres + half * (a, b)) for a in (-1, 1) for b in (-1, 1)]
+        return np.stack([loss(centres), np.max(corners, axis=0)], axis=1)
+
+    def _nearest(self, inputs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """(the outputs that get what the floors leave, how much of it each gets): at least those, in rows."""
+        few = self._few
+        while few < len(self.outputs) // 4:
+            near = self._tree.query(inputs, few)[1]
+            more = self._more(near)
+            if (more.sum(axis=1) == self._rest).all():
+                return near, more
+            few *= 2
+        return self._favoured(self._distances(inputs))
 
     def guarantee(self) -> LDP:
         """LDP with the logarithm of the largest probability over its floor."""

@@ -19,6 +19,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -57,9 +58,8 @@ class Floors:
 
 @dataclass(frozen=True)
 class Bathtubs:
-    """J and its cuts, for losses (inputs, outputs) at most 1; floors are given as v = E m.
-
-    With `copies` > 1 the outputs come in so many blocks, and those at one place of all blocks share their v evenly.
+    """J and its cuts, for losses (inputs, outputs) at most 1; floors are given as v = E m, by their coefficients in a basis: the
+    columns of `basis` (outputs, coefficients), dense or sparse and >= 0 with sum 1; None for one coefficient for each output.
     """
 
     loss: np.ndarray
@@ -67,19 +67,21 @@ class Bathtubs:
     prior: np.ndarray | None
     order: np.ndarray
     sorted: np.ndarray
-    copies: int = 1
+    basis: Any = None
 
     @classmethod
-    def of(cls, loss: np.ndarray, eps: float, prior: np.ndarray | None, copies: int = 1) -> Bathtubs:
+    def of(cls, loss: np.ndarray, eps: float, prior: np.ndarray | None, basis: Any = None) -> Bathtubs:
         """Sort the losses of each input."""
         order = np.argsort(loss, axis=1, kind="stable")
-        return cls(loss, eps, prior, order, np.take_along_axis(loss, order, axis=1), copies)
+        return cls(loss, eps, prior, order, np.take_along_axis(loss, order, axis=1), basis)
 
     def folded(self, columns: np.ndarray) -> np.ndarray:
-        """The mean over the blocks along the last axis."""
-        if self.copies == 1:
-            return columns
-        return np.asarray(columns.reshape(*columns.shape[:-1], self.copies, -1).mean(axis=-2))
+        """What a row, or each row, of numbers for the outputs is for the coefficients."""
+        return columns if self.basis is None else np.asarray(columns @ self.basis)
+
+    def spread(self, v: np.ndarray) -> np.ndarray:
+        """The v of each output."""
+        return v if self.basis is None else np.asarray(self.basis @ v)
 
     @property
     def low(self) -> float:
@@ -100,7 +102,7 @@ class Bathtubs:
 
     def rows(self, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """(J, the best nu) for each input."""
-        v = np.tile(v / self.copies, self.copies)
+        v = self.spread(v)
         extra = self.high * v[self.order]
         before = np.cumsum(extra, axis=1) - extra
         rest = 1 - self.low * float(v.sum())
@@ -134,21 +136,22 @@ class Bathtubs:
 
 
 def solve_floors(
-    loss: np.ndarray, eps: float, prior: np.ndarray | None = None, *, tolerance: float = 1e-9, copies: int = 1,
+    loss: np.ndarray, eps: float, prior: np.ndarray | None = None, *, tolerance: float = 1e-9, basis: Any = None,
     left: Callable[[], float] = lambda: math.inf, tell: Callable[[float, float], None] = lambda bound, value: None,
     start: np.ndarray | None = None, solver: Highs | None = None,
 ) -> Floors:  # fmt: skip
     """The best floor for losses >= 0 (inputs, outputs), at the worst input or on average over a `prior` without zeros.
 
-    **Arguments:** `tolerance`: the relative gap at which to stop; `copies`: the outputs come in so many blocks that are images of
-    each other under symmetries of the problem, and the floor is found for one block; `left`: the seconds that are left; `tell`:
-    told each bracket; `start`: a floor near the best one, whose cuts for all inputs come first; `solver`: with other
+    **Arguments:** `tolerance`: the relative gap at which to stop; `basis`: see `Bathtubs`, for the best floor with nonnegative
+    coefficients (the images of an output under symmetries of the problem have one together); `left`: the seconds that are left;
+    `tell`: told each bracket; `start`: a floor near the best one, whose cuts for all inputs come first; `solver`: with other
     tolerances than usual.
     """
     from scipy.sparse import csr_matrix
 
-    scale, d, outputs, worst = float(loss.max()) or 1.0, len(loss), loss.shape[1] // copies, prior is None
-    tubs = Bathtubs.of(loss / scale, eps, prior, copies)
+    scale, d, worst = float(loss.max()) or 1.0, len(loss), prior is None
+    outputs = loss.shape[1] if basis is None else basis.shape[1]
+    tubs = Bathtubs.of(loss / scale, eps, prior, basis)
     # Nobody needs to do worse than with one output for all.
     constant = tubs.folded(tubs.loss)
     constant = constant.max(axis=0) if prior is None else prior @ constant
@@ -199,7 +202,7 @@ def solve_floors(
         rounds, idle = rounds + 1, idle + 1 if bound > 0 and value - bound > 0.99 * before else 0
         tell(bound * scale, value * scale)
     best, value = _trimmed(tubs, best, value, tolerance)
-    return Floors(best * tubs.low, weights, masses * scale, value * scale, bound * scale, rounds, inputs.size, stopped)
+    return Floors(tubs.spread(best * tubs.low), weights, masses * scale, value * scale, bound * scale, rounds, inputs.size, stopped)
 
 
 def _trimmed(tubs: Bathtubs, best: np.ndarray, value: float, tolerance: float) -> tuple[np.ndarray, float]:
