@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from optdp.closed_forms.caps import caps
-from optdp.solvers.lp import Highs, LinearProgram, Session
+from optdp.solvers.lp import Highs, LinearProgram, Session, hats
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
@@ -176,20 +176,12 @@ def _graded(start: float, stop: float, step: float, width: float, growth: float,
     return np.array([p for p in points[::-1] if p > stop + step / 2])
 
 
-def _hats(points: np.ndarray, knots: np.ndarray, scale: np.ndarray) -> csr_matrix:
-    """`scale` times the linear interpolation from knots (points, knots)."""
-    from scipy.sparse import csr_matrix
-
-    at = np.clip(np.searchsorted(knots, points) - 1, 0, knots.size - 2)
-    t = np.clip((points - knots[at]) / (knots[at + 1] - knots[at]), 0.0, 1.0)
-    places = np.tile(np.arange(points.size), 2), np.concatenate([at, at + 1])
-    return csr_matrix((np.concatenate([(1 - t) * scale, t * scale]), places), shape=(points.size, knots.size))
-
-
 class Layers:
     """The program for one problem; `fine`: spheres for each width."""
 
     def __init__(self, eps: float, dim: int, fine: int) -> None:
+        from scipy.sparse import csr_matrix, diags
+
         self.dim, self.least = dim, math.exp(-eps)
         value, self.a, self.mass = limit(dim)
         self.scale = math.exp(-2 * eps / (dim + 2))
@@ -199,7 +191,8 @@ class Layers:
         self.knots = np.concatenate([[0.0], _graded(top, 0.0, w / KNOTS[dim > 2], w, GROWTH, LARGEST)])
         radii = self.steps(top, fine)
         density = (dim / ((dim + 2) * (self.a - self.mass * np.minimum(radii, 1) ** 2))) ** (dim / 2)
-        self.hats = _hats(radii, self.knots, density * self.scale * dim * radii ** (dim - 1) * np.gradient(radii))
+        scale = density * self.scale * dim * radii ** (dim - 1) * np.gradient(radii)
+        self.hats = csr_matrix(diags(scale) @ hats(radii, self.knots))
         self.spheres = Spheres(dim, math.expm1(eps) * (1 - max(SAFE, ROUNDED / w**2)), radii)
         norms = _graded(1.0, 0.0, w / NORMS, w, SLOWER, LARGEST / 2)
         self.norms = np.unique(
@@ -332,7 +325,7 @@ class Layers:
         knots = np.concatenate([[0.0], _graded(1.0, 0.0, w / (WEIGHTS * (1 + (w > WIDE))), w, GROWTH, LARGEST)])
         like = norms ** (dim - 1) * np.gradient(norms) * (norms**2 + 0.5) / self.widths(norms) ** (dim + 2)
         last = csr_matrix(([1.0], ([norms.size - 1], [0])), shape=(norms.size, 1))
-        parts = csr_matrix(hstack([_hats(norms, knots, like), last]))
+        parts = csr_matrix(hstack([diags(like) @ hats(norms, knots), last]))
         sizes = np.asarray(parts.sum(axis=0)).ravel()
         parts = csr_matrix(parts[:, sizes > 0] @ diags(1 / sizes[sizes > 0]))
         top, best, found = float((c + R).max()), 0.0, (norms, np.zeros(norms.size), c, R)

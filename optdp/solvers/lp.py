@@ -480,6 +480,18 @@ def read(path: str | Path) -> LinearProgram:
     )  # fmt: skip
 
 
+def hats(places: np.ndarray, nodes: np.ndarray) -> Any:
+    """A sparse matrix (places, nodes): from values at the nodes to values at places, linearly between, constant beyond."""
+    from scipy.sparse import csr_matrix
+
+    at = np.clip(np.searchsorted(nodes, places, side="right") - 1, 0, nodes.size - 2)
+    share = np.clip((places - nodes[at]) / (nodes[at + 1] - nodes[at]), 0.0, 1.0)
+    where = np.tile(np.arange(places.size), 2), np.concatenate([at, at + 1])
+    made = csr_matrix((np.concatenate([1 - share, share]), where), shape=(places.size, nodes.size))
+    made.eliminate_zeros()
+    return made
+
+
 def stacked(parts: Sequence[tuple[str, int]]) -> dict[str, slice]:
     """Names of consecutive groups: [("mass", 3), ("loss", 3)] -> {"mass": slice(0, 3), "loss": slice(3, 6)}."""
     out, at = {}, 0

@@ -18,6 +18,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+from numpy.linalg import LinAlgError
 
 from optdp.solvers.interior import reach
 
@@ -80,43 +81,24 @@ class _Newton:
         return v, stretch * (moved - e), -self.over - self.z - moved, dt
 
 
-class Program:
-    """The program of one lattice.
+class Cells:
+    """The program of masses that are spread over cells.
 
-    **Arguments:** `cost`, `weight`: of the masses, their tails included; `n`: points per sensitivity; `fall`: of the tail;
-    `alpha`: the order, None for KL; `bound`: of the divergence; `shifts`: those that are compared; `cut`: whether there is
-    nothing beyond the last mass; `bins`: whether i and -1 - i are at the same distance, instead of i and -i.
+    **Arguments:** `cost`, `weight`: of the masses; `alpha`: the order, None for KL; `bound`: of the divergence; `pairs`: for each
+    shift arrays (i, j, log u, log v) such that its F_s is the sum of f(u p_i, v p_j) and f(v p_j, u p_i).
     """
 
     def __init__(
-        self, cost: np.ndarray, weight: np.ndarray, n: int, fall: float, alpha: float | None, bound: float, shifts: np.ndarray,
-        *, cut: bool = False, bins: bool = False,
+        self, cost: np.ndarray, weight: np.ndarray, alpha: float | None, bound: float, pairs: Sequence[tuple[np.ndarray, ...]]
     ) -> None:  # fmt: skip
-        self.cost, self.weight, self.n, self.alpha, self.bound, self.shifts = cost, weight, n, alpha, bound, shifts
+        self.cost, self.weight, self.alpha, self.bound = cost, weight, alpha, bound
         #: Logarithms of Renyi moments are between minus this and 0 where it is small: in units of it they are of order 1.
         self.unit = 1.0 if alpha is None else min(1.0, (alpha - 1) * bound)
-        size = self.size = cost.size
-        first, second, one, two, row = [], [], [], [], []
-        log_fall = math.log(fall)
-        for k, s in enumerate(shifts):
-            # Pairs from i to i + s and, by symmetry, back: i from where it is the lower of the two in distance, both directions.
-            # The pair from -s/2 to s/2 is its own mirror image, and counts by half.
-            i = np.arange(-((s + bins) // 2), size - s * cut)
-            inside = cut | (i < size - n)  # further out, pairs repeat: a period of them, times 1/(1 - fall)
-            times = np.where(inside, 0.0, -math.log1p(-fall)) - math.log(2) * (2 * i + s + bins == 0)
-            here, there = np.where(i < 0, -i - bins, i), i + s
-            beyond = np.maximum(-((size - 1 - there) // n), 0)
-            first.append(here)
-            second.append(there - beyond * n)
-            one.append(times)
-            two.append(times + beyond * log_fall)
-            row.append(np.full(i.size, k))
-        self.first, self.second, self.row = map(np.concatenate, (first, second, row))
-        self.one, self.two = np.concatenate(one), np.concatenate(two)
-        # A pair (i, i + s) and its mirror image are one term in each direction.
-        self.flat = self.first * size + self.second
-        #: Where the pair is in a matrix of bands: pairs are at most n places apart.
-        self.band = np.abs(self.first - self.second) * size + np.minimum(self.first, self.second)
+        self.size, self.count = cost.size, len(pairs)
+        self.first, self.second, self.one, self.two = (np.concatenate(part) for part in zip(*pairs, strict=True))
+        self.row = np.repeat(np.arange(self.count), [pair[0].size for pair in pairs])
+        # A pair (i, j) and its mirror image are one term in each direction.
+        self.flat = self.first * self.size + self.second
 
     def terms(self, u: np.ndarray) -> tuple[np.ndarray, ...]:
         """For the logarithms u of masses: (f/limit of both directions, its derivatives by log p and log q, the stiffness)."""
@@ -133,7 +115,7 @@ class Program:
 
     def sums(self, values: np.ndarray) -> np.ndarray:
         """For each shift."""
-        return np.bincount(self.row, weights=values, minlength=self.shifts.size)
+        return np.bincount(self.row, weights=values, minlength=self.count)
 
     def excess(self, u: np.ndarray) -> np.ndarray:
         """F_s/limit - 1 for KL, its logarithm in units for Renyi moments: at most 0 where the bound is kept."""
@@ -143,7 +125,7 @@ class Program:
 
     def derivatives(self, by_p: np.ndarray, by_q: np.ndarray) -> np.ndarray:
         """(shift, mass): derivatives of the F_s by log masses."""
-        size, count = self.size, self.shifts.size
+        size, count = self.size, self.count
         return (
             np.bincount(self.row * size + self.first, weights=by_p, minlength=count * size)
             + np.bincount(self.row * size + self.second, weights=by_q, minlength=count * size)
@@ -159,27 +141,15 @@ class Program:
         out[np.diag_indices(size)] = joined.sum(axis=1)
         return out
 
-    def banded(self, stiff: np.ndarray) -> np.ndarray:
-        """The same, its diagonal and the n below it as rows: (n + 1, mass)."""
-        size = self.size
-        out: np.ndarray = -np.bincount(self.band, weights=stiff, minlength=(self.n + 1) * size).reshape(-1, size)
-        out[0] = 0.0
-        for k in range(1, self.n + 1):
-            out[0, : size - k] -= out[k, : size - k]
-            out[0, k:] -= out[k, : size - k]
-        return out
-
     def solve(self, u: np.ndarray, tolerance: float, deadline: float) -> Point | None:
         """From the logarithms of masses that keep the bounds; None where no point is good to 1e-3.
 
         **Arguments:** `tolerance`: relative, of the gap and of what brackets differ by.
         """
-        from scipy.linalg import LinAlgError
-
         u = u - math.log(float(self.weight @ np.exp(u)))
         z = np.maximum(-self.excess(u), 1e-3)
         value = float(self.cost @ np.exp(u))
-        lam = 0.1 * value / self.shifts.size / z
+        lam = 0.1 * value / self.count / z
         level, best = math.nan, None
         for step in range(STEPS):
             p = np.exp(u)
@@ -225,6 +195,43 @@ class Program:
             u, lam, z, level = u + far * v, lam + far * dlam, z + far * dz, level + far * dt
         return best if best is not None and best.error < 1e-3 else None
 
+
+class Program(Cells):
+    """The program of one lattice.
+
+    **Arguments:** `cost`, `weight`: of the masses, their tails included; `n`: points per sensitivity; `fall`: of the tail;
+    `shifts`: those that are compared; `cut`: whether there is nothing beyond the last mass; `bins`: whether i and -1 - i are at
+    the same distance, instead of i and -i.
+    """
+
+    def __init__(
+        self, cost: np.ndarray, weight: np.ndarray, n: int, fall: float, alpha: float | None, bound: float, shifts: np.ndarray,
+        *, cut: bool = False, bins: bool = False,
+    ) -> None:  # fmt: skip
+        self.n, size, pairs = n, cost.size, []
+        for s in shifts:
+            # Pairs from i to i + s and, by symmetry, back: i from where it is the lower of the two in distance, both directions.
+            # The pair from -s/2 to s/2 is its own mirror image, and counts by half.
+            i = np.arange(-((s + bins) // 2), size - s * cut)
+            inside = cut | (i < size - n)  # further out, pairs repeat: a period of them, times 1/(1 - fall)
+            times = np.where(inside, 0.0, -math.log1p(-fall)) - math.log(2) * (2 * i + s + bins == 0)
+            here, there = np.where(i < 0, -i - bins, i), i + s
+            beyond = np.maximum(-((size - 1 - there) // n), 0)
+            pairs.append((here, there - beyond * n, times, times + beyond * math.log(fall)))
+        super().__init__(cost, weight, alpha, bound, pairs)
+        #: Where the pair is in a matrix of bands: pairs are at most n places apart.
+        self.band = np.abs(self.first - self.second) * size + np.minimum(self.first, self.second)
+
+    def banded(self, stiff: np.ndarray) -> np.ndarray:
+        """The same, its diagonal and the n below it as rows: (n + 1, mass)."""
+        size = self.size
+        out: np.ndarray = -np.bincount(self.band, weights=stiff, minlength=(self.n + 1) * size).reshape(-1, size)
+        out[0] = 0.0
+        for k in range(1, self.n + 1):
+            out[0, : size - k] -= out[k, : size - k]
+            out[0, k:] -= out[k, : size - k]
+        return out
+
     def brackets(self, u: np.ndarray, lam: np.ndarray) -> np.ndarray:
         """What a unit of mass costs at each point, with multipliers of the divergences."""
         _, by_p, by_q, _ = self.terms(u)
@@ -237,7 +244,7 @@ class Program:
         Where hardly anything joins two sets of points each has a cost of its own: what a unit costs depends on ratios alone.
         `fixed`: the ratio of the last mass to that a sensitivity before stays, and it may cost anything.
         """
-        from scipy.linalg import LinAlgError, cho_solve_banded
+        from scipy.linalg import cho_solve_banded
 
         best, spare, idle, home = (math.inf, u), 0.0, 0, np.zeros(self.size, dtype=np.int64)
         last, before = self.size - 1, self.size - 1 - self.n
@@ -280,24 +287,6 @@ class Program:
         return best[1]
 
 
-class Cells(Program):
-    """The program of masses that are spread over cells.
-
-    **Arguments:** `cost`, `weight`, `alpha`, `bound`: as of a `Program`; `pairs`: for each shift arrays (i, j, log u, log v)
-    such that its F_s is the sum of f(u p_i, v p_j) and f(v p_j, u p_i).
-    """
-
-    def __init__(
-        self, cost: np.ndarray, weight: np.ndarray, alpha: float | None, bound: float, pairs: Sequence[tuple[np.ndarray, ...]]
-    ) -> None:  # fmt: skip
-        self.cost, self.weight, self.alpha, self.bound = cost, weight, alpha, bound
-        self.unit = 1.0 if alpha is None else min(1.0, (alpha - 1) * bound)
-        self.size, self.shifts = cost.size, np.arange(len(pairs))
-        self.first, self.second, self.one, self.two = (np.concatenate(part) for part in zip(*pairs, strict=True))
-        self.row = np.repeat(self.shifts, [pair[0].size for pair in pairs])
-        self.flat = self.first * self.size + self.second
-
-
 def _parts(bands: np.ndarray) -> np.ndarray:
     """The parts of a graph that hardly anything joins: the number of each point's. `bands`: of its Laplacian."""
     from scipy.sparse import coo_array
@@ -318,19 +307,24 @@ def _factorised_bands(bands: np.ndarray) -> tuple[Any, np.ndarray]:
 
     **Raises** LinAlgError where it is not positive definite in floats.
     """
-    from scipy.linalg import LinAlgError, cholesky_banded
+    from scipy.linalg import cholesky_banded
 
-    size = bands.shape[1]
-    if not np.isfinite(bands).all() or not float(bands[0].min()) > 0:
-        raise LinAlgError("the matrix is not positive definite")
-    unit = 1 / np.sqrt(bands[0])
-    scaled = np.zeros_like(bands)
+    size, unit = bands.shape[1], _unit(bands[0])
     with np.errstate(over="ignore", invalid="ignore"):
-        for k, row in enumerate(bands):
-            scaled[k, : size - k] = row[: size - k] * unit[k:] * unit[: size - k]
+        scaled = np.array(
+            [np.pad(row[: size - k] * unit[k:] * unit[: size - k], (0, k)) for k, row in enumerate(bands)]
+        )
     if not np.isfinite(scaled).all():
         raise LinAlgError("the matrix is not positive definite")
     return (cholesky_banded(scaled, lower=True, check_finite=False), True), unit
+
+
+def _unit(diagonal: np.ndarray) -> np.ndarray:
+    """What scales a matrix to the diagonal 1. **Raises** LinAlgError where this is not positive and finite."""
+    if not (np.isfinite(diagonal) & (diagonal > 0)).all():
+        raise LinAlgError("the matrix is not positive definite")
+    found: np.ndarray = 1 / np.sqrt(diagonal)
+    return found
 
 
 def _factorised(matrix: np.ndarray) -> tuple[Any, np.ndarray]:
@@ -338,11 +332,9 @@ def _factorised(matrix: np.ndarray) -> tuple[Any, np.ndarray]:
 
     **Raises** LinAlgError where it is not positive definite in floats.
     """
-    from scipy.linalg import LinAlgError, cho_factor
+    from scipy.linalg import cho_factor
 
-    if not np.isfinite(matrix).all() or not float(matrix.diagonal().min()) > 0:
-        raise LinAlgError("the matrix is not positive definite")
-    unit = 1 / np.sqrt(matrix.diagonal())
+    unit = _unit(matrix.diagonal())
     with np.errstate(over="ignore", invalid="ignore"):
         matrix *= unit[:, None] * unit
     if not np.isfinite(matrix).all():

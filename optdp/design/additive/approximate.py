@@ -134,8 +134,7 @@ class _Task(LatticeTask):
 
     def proof(self, program: LatticeProgram, costs: np.ndarray) -> AdditiveCertificate:
         """What the multipliers of a program prove."""
-        rounding: Any = "bins" if program.bins else "nodes"
-        return AdditiveCertificate(program.n, rounding, tuple(multipliers_of(program, costs)))
+        return AdditiveCertificate(program.n, self.rounding(program.n), tuple(multipliers_of(program, costs)))
 
     def about(self, **changes: Any) -> _Task:
         """The same task for a changed problem."""

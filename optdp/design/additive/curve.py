@@ -32,7 +32,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import pairwise
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -55,7 +55,7 @@ from optdp.problem.objectives import WorstCase
 from optdp.problem.privacy import GDP, ApproxDP, Curve, Profile
 from optdp.problem.problem import Problem
 from optdp.solution import Program, Solution
-from optdp.solvers.lp import Highs, LinearProgram, LinearSolver, SolverFailure
+from optdp.solvers.lp import Highs, LinearProgram, LinearSolver, SolverFailure, hats
 
 #: Levels below this are allowed a constant likelihood ratio, that of the curve there; `_rare` where mu is large.
 RARE = 1e-6
@@ -99,20 +99,6 @@ MOST_PAIRS = 2_000_000
 SOLVED, BORROWED = 0.05, 0.01
 
 
-class PowerCurve(Protocol):
-    """The largest power that a notion allows at each level, in floats, drawn in by a share `slack` for what is rounded later."""
-
-    #: The largest likelihood ratio that is allowed at levels near 0; inf: outcomes of one neighbour alone are allowed.
-    ratio: float
-    rare: float
-
-    def excess(self, power: np.ndarray, level: np.ndarray) -> np.ndarray:
-        """By how much a power exceeds what is allowed at its level, relatively."""
-
-    def tangent(self, level: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """(eps, delta) of the tangent at a level."""
-
-
 def _rare(mu: float) -> float:
     """A level so low that the Gaussian's power there is small too, or that what lies within it costs little: the plateau of the
     optimum for |x| holds about b = (2 ndtr(-mu/sqrt(2)))^(1/2) and costs as much; a level x takes x/b of the sensitivity.
@@ -123,6 +109,11 @@ def _rare(mu: float) -> float:
 
 
 class _Gaussian:
+    """The largest power that is allowed at each level, in floats, drawn in by a share `slack` for what is rounded later: by how
+    much a power exceeds it, relatively, and (eps, delta) of its tangent at a level. `ratio`: the largest likelihood ratio that is
+    allowed at levels below `rare`; inf: outcomes of one neighbour alone are allowed.
+    """
+
     def __init__(self, mu: float, slack: float) -> None:
         from scipy.special import ndtr, ndtri
 
@@ -148,6 +139,8 @@ class _Gaussian:
 
 
 class _Polygon:
+    """The same of pairs (eps, delta)."""
+
     def __init__(self, pairs: Sequence[tuple[Any, Any]], slack: float) -> None:
         eps, delta = (np.array([float(x) for x in column]) for column in zip(*pairs, strict=True))
         # The largest eps last: where a delta is 0, its ratio holds everywhere.
@@ -196,14 +189,14 @@ class TailProgram:
     """
 
     def __init__(
-        self, curve: PowerCurve, n: int, costs: np.ndarray, size: int, reference: np.ndarray, *, atom: bool, solver: LinearSolver,
-        nodes: np.ndarray | None = None, free: bool = False, even: bool = False, bins: bool = False,
+        self, curve: _Gaussian | _Polygon, n: int, costs: np.ndarray, size: int, reference: np.ndarray, *, atom: bool,
+        solver: LinearSolver, nodes: np.ndarray | None = None, free: bool = False, even: bool = False, bins: bool = False,
     ) -> None:  # fmt: skip
         #: T_k and T_(mirror - k) are probabilities of sets that are images of each other's complements.
         self.free, self.bins, self.mirror = free, bins, 1 - bins
         self.curve, self.n, self.size, self.costs, self.atom = curve, n, size, costs, atom
         self.nodes = at = np.arange(1, size + 1) if nodes is None else nodes
-        self.join = None if nodes is None else _joined(nodes, size)
+        self.join = None if nodes is None else hats(np.arange(1, size + 1), nodes)
         self.fall = 0.0 if free else 1 / curve.ratio
         #: Levels above this are looked at: far out, where the curve is a chord, ordinary tails are below it.
         self.known = (0.9 if even else 3.0) * curve.rare if self.fall else 0.0
@@ -365,6 +358,14 @@ class TailProgram:
                 row[: at.size], row[at.size :] = at, ends[-1] - s
             self.groups.append((shifts[:, None], table))
 
+    def compare_ends(self, nodes: np.ndarray, step: int) -> None:
+        """Look for sets at the distances between ends of cells, first at multiples of `step` and at some others."""
+        ends = np.concatenate([0.5 - nodes, nodes - 0.5])
+        apart = np.unique(np.abs(ends[:, None] - ends)).astype(int)
+        apart = apart[(apart >= 1) & (apart <= self.n)]
+        few = (apart % step == 0) | (np.arange(apart.size) % 8 == 0)
+        self.compare([part for part in (apart[few], apart[~few]) if part.size])
+
     def solve(self, inner: np.ndarray, tolerance: float, rtol: float) -> bool:
         """Narrow the objective down between relaxations and private noise; False if time ran out or the solver failed.
 
@@ -444,19 +445,6 @@ class TailProgram:
         return [(float(v), cut) for v, cut in zip(dual, self.cuts, strict=False) if v > 1e-13 * most]
 
 
-def _joined(nodes: np.ndarray, size: int) -> Any:
-    """A sparse matrix (size, nodes): values at the nodes to values at 1..size, linearly between."""
-    from scipy.sparse import csr_matrix
-
-    k = np.arange(1, size + 1)
-    left = np.clip(np.searchsorted(nodes, k, side="right") - 1, 0, nodes.size - 2)
-    share = (k - nodes[left]) / (nodes[left + 1] - nodes[left])
-    entries, places = np.concatenate([1 - share, share]), np.concatenate([left, left + 1])
-    made = csr_matrix((entries, (np.concatenate([k, k]) - 1, places)), shape=(size, nodes.size))
-    made.eliminate_zeros()
-    return made
-
-
 def _multipliers(program: TailProgram, exact: dict[float, Any]) -> list[Multiplier]:
     """The dual as multipliers: one for each shift and eps, where sets add up; and a geometric tail's own."""
     groups: dict[tuple[int, float], list[tuple[float, Cut]]] = {}
@@ -489,7 +477,7 @@ def _charged(
         mu = np.concatenate([m.values, np.full(max(end + m.shift - m.end, 0), m.rest)])
         place = np.arange(m.first, m.first + mu.size)
         for to, factor in ((place, 1.0), (place + m.shift, -math.exp(float(m.eps)))):  # type: ignore[arg-type]
-            at = np.where(to < 0, -to - program.bins, to)
+            at = lattice.distance(to, program.bins)
             np.add.at(slack, at[at < end], factor * mu[at < end])
         written.append(mu)
     return slack - float((slack / weights)[:inner].min()) * weights, written
@@ -580,7 +568,7 @@ class Task(LatticeTask):
     def bins(self, n: int) -> bool:
         return n == self.fits and super().bins(n)
 
-    def curve(self, slack: float) -> PowerCurve:
+    def curve(self, slack: float) -> _Gaussian | _Polygon:
         """The notion's curve, drawn in."""
         return _Gaussian(float(self.privacy.mu), slack) if self.gaussian else _Polygon(self.pairs, slack)
 
@@ -628,15 +616,15 @@ class Task(LatticeTask):
 
     def start(self, program: TailProgram) -> list[Cut]:
         """Tangents at the half-lines' own levels under the reference, for shift n."""
-        n, tails = program.n, self.reference(program.n, program.size + 2 * program.n)
+        n, curve = program.n, program.curve
         starts = np.arange(-(n // 2), program.size - n)
+        if isinstance(curve, _Polygon):
+            pairs = zip(curve.eps, curve.delta, strict=True)
+            return [Cut((int(k),), n, float(e), float(d)) for e, d in pairs for k in starts]
+        tails = self.reference(n, program.size + 2 * n)
         levels = np.where(starts + n >= 1, tails[np.maximum(starts + n, 1) - 1], 1 - tails[np.maximum(-starts - n, 0)])
-        eps, delta = program.curve.tangent(np.minimum(levels, 0.5))
-        cuts = [Cut((int(k),), n, float(e), float(d)) for k, e, d in zip(starts, eps, delta, strict=True)]
-        if not self.gaussian:
-            shrunk = zip(program.curve.eps, program.curve.delta, strict=True)  # type: ignore[attr-defined]
-            cuts = [Cut((int(k),), n, float(e), float(d)) for e, d in shrunk for k in starts]
-        return cuts
+        eps, delta = curve.tangent(np.minimum(levels, 0.5))
+        return [Cut((int(k),), n, float(e), float(d)) for k, e, d in zip(starts, eps, delta, strict=True)]
 
     def core(self, program: TailProgram) -> np.ndarray:
         """Tail probabilities of noise that keeps the notion with room to spare, and the atom 0."""
@@ -708,11 +696,13 @@ def _bracket(task: Task, n: int, coarse: TailProgram | None, share: float) -> Br
         if coarse and not program.values.any():
             return None
         exact = {float(e): e for e, _ in task.pairs}
-        shrunk = {} if task.gaussian else dict(zip(program.curve.eps.tolist(), (e for e, _ in task.pairs), strict=True))  # type: ignore[attr-defined]
-        multipliers = _multipliers(program, {**exact, **shrunk}) if program.values.any() else []
+        polygon = program.curve if isinstance(program.curve, _Polygon) else None
+        shrunk = dict(zip(polygon.eps.tolist(), (e for e, _ in task.pairs), strict=True)) if polygon else {}
+        multipliers = _multipliers(program, exact | shrunk) if program.values.any() else []
         steep = sum(math.expm1(float(m.eps)) * m.rest for m in multipliers) / 2  # type: ignore[arg-type, misc]
         ends = not program.fall and not task.beyond and radius < 40 * task.radius + 40
-        if ends and solved and program.costs[-1] < _level(program) + steep:
+        level = program.objective + sum(value * cut.delta for value, cut in program.active())  # that of the mass
+        if ends and solved and program.costs[-1] < level + steep:
             # Too short a support: multipliers beyond it would not be feasible.
             radius, coarse = 1.3 * size / n + 0.5, None
             continue
@@ -723,7 +713,7 @@ def _bracket(task: Task, n: int, coarse: TailProgram | None, share: float) -> Br
             relaxed.add([*task.start(relaxed), *near])
             relaxed.solve(program.inner, tolerance, share)
             multipliers = _multipliers(relaxed, exact)
-        certificate = AdditiveCertificate(n, "bins" if program.bins else "nodes", tuple(multipliers))
+        certificate = AdditiveCertificate(n, task.rounding(n), tuple(multipliers))
         mechanism, inner = task.mechanism(program), program.inner
         kept = mechanism.admitted(task.privacy)
         parts = () if kept or (solved and not last) else MIXED
@@ -755,7 +745,7 @@ def _written_out(task: Task, n: int, share: float) -> Bracket | None:
         )
         if not program.solve(task.deadline - time.perf_counter()):
             return None
-        made.append((program, AdditiveCertificate(n, "bins" if bins else "nodes", tuple(program.multipliers()))))
+        made.append((program, AdditiveCertificate(n, task.rounding(n), tuple(program.multipliers()))))
     (_, relaxed), (program, own) = made
     domain: Any = task.problem.domain
     try:
@@ -784,12 +774,7 @@ def _refined(
     nodes = np.unique(inside) + 1  # T_k is the probability of what lies beyond k - 1/2
     program = task.program(n, size + 1, SLACK, nodes)
     program.deadline = (time.perf_counter() + task.deadline) / 2
-    ends = (nodes - 0.5)[nodes <= 2 * n + fine]
-    ends = np.concatenate([-ends, ends])
-    apart = np.unique(np.abs(ends[:, None] - ends)).astype(int)
-    apart = apart[(apart >= 1) & (apart <= n)]
-    few = (apart % fine == 0) | (np.arange(apart.size) % 8 == 0)
-    program.compare([apart[few], apart[~few]])
+    program.compare_ends(nodes[nodes <= 2 * n + fine], fine)
     r = n / coarse.n
     program.add([cut.finer(r) for _, cut in coarse.active()])
     # The old noise is a point of the new program where its cells are kept; else it is drawn out until it keeps the curve.
@@ -867,11 +852,6 @@ def _rounded(noise: AdditiveMechanism, n: int, end: int) -> np.ndarray:
     q = np.diff(np.interp((np.arange(-end, end + 2) - 0.5) / n, edges, line))
     found = q[end:] + np.append(0.0, q[:end][::-1])
     return found / found.sum()
-
-
-def _level(program: TailProgram) -> float:
-    """The multiplier of the mass: what the objective and the budgets add up to."""
-    return program.objective + sum(value * cut.delta for value, cut in program.active())
 
 
 def accepts(problem: Problem) -> str | None:

@@ -248,14 +248,13 @@ class Task(LatticeTask):
         i = np.arange(-size + 1 - bins - s, size)
         times = np.where((i >= size - n) | (i + s <= n - size - bins), 1 / (1 - fall), 1.0)
         sides = []
-        for place in (np.where(k < 0, -k - bins, k) for k in (i, i + s)):
+        for place in (lattice.distance(k, bins) for k in (i, i + s)):
             beyond = np.maximum(-((size - 1 - place) // n), 0)
             sides.append((place - beyond * n, times * fall ** beyond.astype(float)))
         return sides
 
-    def mechanism(self, found: _Point) -> AdditiveMechanism:
-        """The masses as exact noise, not yet tested."""
-        p, fall, n = found.p, found.fall, found.n
+    def mechanism(self, p: np.ndarray, fall: float, n: int) -> AdditiveMechanism:
+        """The masses, continued by this fall, as exact noise, not yet tested."""
         whole = np.concatenate([p[:-n], p[-n:] / (1 - fall)])
         weights = [max(w, 1) for w in as_weights(whole, float(self.weight(n, whole.size) @ whole))]
         domain: Any = self.problem.domain
@@ -272,11 +271,12 @@ class Task(LatticeTask):
         multipliers[order[little]] = 0.0
         multipliers[-1] = max(multipliers[-1], SMALL * found.value)
         used, best = np.union1d([1], np.flatnonzero(multipliers) + 1), None
-        rounding: Any = "bins" if self.bins(n) else "nodes"
         for settled in (True, False) if self.beyond else (False,):
             w, fall = (self._settled if settled else self._followed)(found, multipliers, used)
             level = 0.0 if fall else found.level
-            made = DivergenceCertificate(n, tuple(multipliers.tolist()), tuple(w.tolist()), level, rounding, fall)
+            made = DivergenceCertificate(
+                n, tuple(multipliers.tolist()), tuple(w.tolist()), level, self.rounding(n), fall
+            )
             proven = self._proves(made)
             if best is None or proven > best[1]:
                 best = made, proven
@@ -443,7 +443,7 @@ def _bracket(task: Task, n: int, deadline: float) -> Bracket | None:
                 break
         if found is None:
             return None
-        mechanism = task.mechanism(found)
+        mechanism = task.mechanism(found.p, found.fall, n)
         if mechanism.admitted(task.privacy):
             value = mechanism.enclose_loss(task.loss, sent=True)[1]
             certificate, proven = task.certificate(found)

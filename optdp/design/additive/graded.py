@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from optdp.certificates.graded import GradedCertificate, Test
-from optdp.solvers.lp import LinearProgram, LinearSolver
+from optdp.solvers.lp import LinearProgram, LinearSolver, hats
 
 #: How fast the nodes' distances grow from 0 where hardly any loss is.
 COARSE = 0.5
@@ -151,9 +151,9 @@ class _Point:
 class Relaxation:
     """Noise on a lattice of `cells * fine` points per sensitivity, under the curve's tests on a mesh.
 
-    **Arguments:** `curve`: a `PowerCurve`; `cells`: per sensitivity, far from 0; `mesh`: how fine it is; `inner`: the distance,
-    in sensitivities, within which hardly any loss is; `reach`: where the mesh ends; `costs`: from the points per sensitivity and
-    the last index to c_0, ..., in floats.
+    **Arguments:** `curve`: as of a `TailProgram`; `cells`: per sensitivity, far from 0; `mesh`: how fine it is; `inner`: the
+    distance, in sensitivities, within which hardly any loss is; `reach`: where the mesh ends; `costs`: from the points per
+    sensitivity and the last index to c_0, ..., in floats.
     """
 
     def __init__(
@@ -182,7 +182,7 @@ class Relaxation:
         self.costs = costs(self.n, self.last)
         self.magnify = magnified(self.costs, self.n)
         self._reach = self.last + self.n + fine
-        every = self._hats(np.arange(-self._reach, self._reach + 1))
+        every = hats(np.arange(-self._reach, self._reach + 1), self.nodes).toarray()
         self._plain, self._twice = every, np.cumsum(np.cumsum(every, axis=0), axis=0)
         far = np.arange(self.end, self.last, fine)
         inside = np.arange(0, self.end, max(cell // PLACES, 1))
@@ -192,17 +192,8 @@ class Relaxation:
         self.rows: list[_Row] = []
         self._known: dict[tuple[bytes, int, int], np.ndarray] = {}
 
-    def _hats(self, at: np.ndarray) -> np.ndarray:
-        """The value at each place of each node's hat: linear between nodes, constant beyond them."""
-        at = np.clip(at, self.nodes[0], self.nodes[-1])
-        left = np.clip(np.searchsorted(self.nodes, at, side="right") - 1, 0, self.nodes.size - 2)
-        share = (at - self.nodes[left]) / (self.nodes[left + 1] - self.nodes[left])
-        found, row = np.zeros((at.size, self.nodes.size)), np.arange(at.size)
-        found[row, left], found[row, left + 1] = 1 - share, share
-        return found
-
     def _averaged(self, at: np.ndarray, centre: int, width: int) -> np.ndarray:
-        """The same for the average over a kernel of shifts: second differences of sums of sums."""
+        """The value at each place of each node's hat, averaged over a kernel of shifts: second differences of sums of sums."""
         i = at - centre + self._reach
         if width == 1:
             return self._plain[i]
@@ -237,6 +228,8 @@ class Relaxation:
         **Arguments:** `noise`: probabilities of the distances 0, 1, ..., end on the lattice, of noise that keeps the notion: rows
         are looked for halfway between the relaxation's optimum and it.
         """
+        from scipy.sparse import csr_matrix
+
         at = np.arange(self.end + 1)
         inner = noise @ self._own(at), np.array([noise @ self._shifted(at, k) for k in range(len(self.kernels))])
         value = float(noise @ self.costs[: self.end + 1])
@@ -252,7 +245,7 @@ class Relaxation:
                     entries = np.array([self._function(row)[self.columns] for row in fresh])
                     norm = np.maximum(np.abs(entries).max(axis=1), 1e-300)
                     limits = np.array([r.delta for r in fresh]) / norm
-                    session.add_rows(_sparse(entries / norm[:, None]), np.full(len(fresh), -np.inf), limits)
+                    session.add_rows(csr_matrix(entries / norm[:, None]), np.full(len(fresh), -np.inf), limits)
                     rows, norms, seen = rows + fresh, np.append(norms, norm), seen | {r.key for r in fresh}
                 found = session.solve(time_limit=max(deadline - time.perf_counter(), 0.1))
                 if not found.usable:
@@ -323,9 +316,3 @@ class Relaxation:
             ends = np.flatnonzero(np.diff(row.mask.astype(np.int8), prepend=0))
             tests.append(Test(*self.kernels[row.kernel], tuple(ends.tolist()), row.eps, float(y)))
         return GradedCertificate(self.n, tuple(self.half.tolist()), tuple(tests))
-
-
-def _sparse(rows: np.ndarray) -> Any:
-    from scipy.sparse import csr_matrix
-
-    return csr_matrix(rows)

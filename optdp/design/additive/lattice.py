@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import pairwise
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -120,13 +120,17 @@ class LatticeTask:
         """Whether cells begin where the loss jumps, and are not around these places."""
         return self.loss.steps and not self.integers and in_bins(n, self.jumps)
 
+    def rounding(self, n: int) -> Literal["nodes", "bins"]:
+        """The same as certificates say it."""
+        return "bins" if self.bins(n) else "nodes"
+
     def costs(self, n: int, last: int) -> np.ndarray:
         """c_0, ..., c_last of a lattice, in floats."""
         if self.loss.exponent is not None and not self.integers:
             return _power_costs(self.loss.exponent, n, last)
         if self.loss.polynomials is not None and self.loss.convex and not self.integers and last > MANY:
             return _piece_costs(self.loss, self.width, n, last)
-        exact = lattice_costs(self.loss, self.width, n, last, self.integers, "bins" if self.bins(n) else "nodes")
+        exact = lattice_costs(self.loss, self.width, n, last, self.integers, self.rounding(n))
         return np.array([c / 2**SCALE for c in exact.tolist()])
 
 
@@ -184,6 +188,11 @@ def beyond(n: int, jumps: list[Fraction], end: Fraction) -> Fraction:
     larger than its digits.
     """
     return max(((end - b * n) % 1 for b in jumps), default=Fraction(0))
+
+
+def distance(index: np.ndarray, bins: bool) -> np.ndarray:
+    """How many cells from 0 these cells are, around lattice points or between them (`bins`)."""
+    return np.where(index < 0, -index - bins, index)
 
 
 def in_bins(n: int, jumps: list[Fraction]) -> bool:

@@ -21,13 +21,12 @@ from optdp.certificates.additive import not_noise
 from optdp.certificates.packing import PackingCertificate, apart, exchanges
 from optdp.certificates.quantile import QuantileCertificate
 from optdp.design.additive import approximate, curve, divergence, rounded
-from optdp.design.additive.lattice import Bracket, as_weights
+from optdp.design.additive.lattice import Bracket
 from optdp.design.additive.pairs import LATE
 from optdp.design.registry import Run, register
 from optdp.exact import enclosures, require
 from optdp.exact.numbers import border
-from optdp.exact.sampling import LIMB
-from optdp.mechanisms.additive import LENGTH, AdditiveMechanism
+from optdp.mechanisms.additive import LENGTH
 from optdp.problem.domains import Integers
 from optdp.problem.losses import Threshold
 from optdp.problem.objectives import WorstCase
@@ -256,11 +255,7 @@ def _noise(run: Run, n: int, proof: PackingCertificate) -> tuple[Any, float, Pro
     nodes = np.unique(inside) + 1  # T_k is the probability of what lies beyond k - 1/2
     program = task.program(n, size + 1, curve.SLACK, nodes)
     program.deadline = deadline
-    ends = np.concatenate([0.5 - nodes, nodes - 0.5])
-    shifts = np.unique(np.abs(ends[:, None] - ends)).astype(int)
-    shifts = shifts[(shifts >= 1) & (shifts <= n)]
-    few = (shifts % step == 0) | (np.arange(shifts.size) % 8 == 0)
-    program.compare([part for part in (shifts[few], shifts[~few]) if part.size])
+    program.compare_ends(nodes, step)
     spare = task.core(program)[np.append(nodes - 1, -1)]
     for rate in RATES:
         stairs = _stairs(n, rate * steep, nodes)
@@ -351,12 +346,7 @@ def _smooth(run: Run, n: int) -> tuple[Any, float, Program, int] | None:
         if found is None:
             return None
         p = np.concatenate([found.p[:1], np.full(h, found.p[1] / (m - 1)), np.repeat(found.p[2:] / m, m)])
-        p[-n:] /= -math.expm1(-task.steep)
-        weights = [max(w, 1) for w in as_weights(p, float(2 * p.sum() - p[0]))]
-        mechanism = AdditiveMechanism(
-            problem.domain, task.width, n, tuple(weights[:-n]), 0, tuple(weights[-n:]), int(math.exp(-task.steep) * LIMB),
-            notion=privacy,
-        )  # fmt: skip
+        mechanism = task.mechanism(p, math.exp(-task.steep), n)
         if mechanism.admitted(privacy):
             told = Program(
                 f"{last + 2} masses of cells and of the point at 0, on a lattice of {n} points per sensitivity; the model is "

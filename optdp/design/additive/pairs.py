@@ -26,7 +26,7 @@ import numpy as np
 from optdp.certificates.additive import AdditiveCertificate, Multiplier
 from optdp.certificates.base import Refusal
 from optdp.certificates.quantile import QuantileCertificate
-from optdp.design.additive.lattice import Bracket
+from optdp.design.additive.lattice import Bracket, distance
 from optdp.design.registry import Run
 from optdp.mechanisms.additive import AdditiveMechanism
 from optdp.problem.objectives import Quantile
@@ -179,7 +179,7 @@ class WrittenOut:
             for s in range(1, n + 1):
                 # Masses that are the larger the further out they are near the centre, if anywhere.
                 i = np.arange(-min(RISING * n + s, size - bins), size)
-                here, there = self._distance(i), self._distance(i + s)
+                here, there = distance(i, self.bins), distance(i + s, self.bins)
                 keep = (2 * i != -s - bins) & (np.maximum(here, there - n) < size - free)
                 i, here, there = i[keep], here[keep], there[keep]
                 row, slack, own = first + np.arange(i.size), columns + np.arange(i.size), scale[here]
@@ -210,10 +210,6 @@ class WrittenOut:
         """Whether nothing is asked of what lies beyond: at eps = 0 half-lines compare no more than what is within."""
         return self.short and float(eps) > 0
 
-    def _distance(self, index: np.ndarray) -> np.ndarray:
-        """How many cells from 0 these cells are."""
-        return np.where(index < 0, -index - self.bins, index)
-
     def solve(self, time_limit: float) -> bool:
         """Whether the solver had an answer."""
         found = self.solver.session(self.model).solve(time_limit=max(time_limit, 0.1), method=self.method)
@@ -241,7 +237,7 @@ class WrittenOut:
             if weight <= 0:
                 continue
             dense = np.zeros(int(i[-1]) + 1 - int(i[0]))
-            dense[i - i[0]] = np.minimum(dual[:-1] / self.scale[self._distance(i)], weight)
+            dense[i - i[0]] = np.minimum(dual[:-1] / self.scale[distance(i, self.bins)], weight)
             dense[dense < 1e-13 * weight] = 0.0
             out.append(Multiplier(s, weight, int(i[0]), tuple(dense.tolist()), 0.0 if self._free(e) else weight, e))
         return out

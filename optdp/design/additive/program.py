@@ -26,6 +26,7 @@ from typing import Any
 import numpy as np
 
 from optdp.certificates.additive import Multiplier
+from optdp.design.additive.lattice import distance
 from optdp.solvers.lp import Highs, LinearProgram, LinearSolver, Session, stacked
 
 #: Rows up to which HiGHS's simplex method (with warm starts) is used; interior points beyond.
@@ -128,10 +129,6 @@ class LatticeProgram:
     def rows(self) -> int:
         return int(self.session.size[0])
 
-    def _distance(self, index: np.ndarray) -> np.ndarray:
-        """How many cells from 0 these cells are."""
-        return np.where(index < 0, -index - self.bins, index)
-
     def has_slack(self, shift: int | np.ndarray) -> np.ndarray:
         """Which shifts may exceed e^eps by a budget of delta."""
         return np.asarray(shift < self.n if self.geometric and not self.loose else shift > 0) & (self.delta > 0)
@@ -154,7 +151,7 @@ class LatticeProgram:
 
     def _missing(self, shift: int, indices: np.ndarray) -> np.ndarray:
         """Those of the increasing indices that make a row with this shift and are not there yet."""
-        inner, apart = self._distance(indices) < self.reach, 2 * indices != -shift - self.bins
+        inner, apart = distance(indices, self.bins) < self.reach, 2 * indices != -shift - self.bins
         wanted, there = indices[inner & apart], self.pairs.get(shift)
         if there is None:
             return wanted
@@ -173,7 +170,7 @@ class LatticeProgram:
     def _append(self, shift: np.ndarray, index: np.ndarray) -> None:
         from scipy.sparse import csc_matrix
 
-        here, there = self._distance(index), self._distance(index + shift)
+        here, there = distance(index, self.bins), distance(index + shift, self.bins)
         weight = self.scale[here]
         within = there < self.size
         if self.geometric:  # masses in the last n columns are those of the first period of the tail
@@ -220,7 +217,7 @@ class LatticeProgram:
         rows, masses = self.linear.rows, slice(0, self.size + 1)
         found = hockeystick.solve(
             self.linear.cost[masses], rows[0, masses].toarray()[0], rows[pair][:, masses], group,
-            self.scale[self._distance(index[pair])] / self.delta, 1 / self.delta, deadline=time.perf_counter() + time_limit,
+            self.scale[distance(index[pair], self.bins)] / self.delta, 1 / self.delta, deadline=time.perf_counter() + time_limit,
         )  # fmt: skip
         if found is None:
             return False
@@ -324,7 +321,7 @@ class LatticeProgram:
             rows = np.flatnonzero(shift == s)
             rows = rows[np.argsort(index[rows])]
             if rows.size:
-                mu[s] = (index[rows], np.maximum(-duals[rows], 0.0) / self.scale[self._distance(index[rows])])
+                mu[s] = (index[rows], np.maximum(-duals[rows], 0.0) / self.scale[distance(index[rows], self.bins)])
         return float(duals[0]), mu, lam
 
 
