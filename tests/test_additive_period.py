@@ -211,6 +211,8 @@ def test_what_the_certificate_is_not_for():
         replace(best, threshold=best.threshold * 1.001).bound(asked)
     with pytest.raises(Refusal, match="below the cap"):
         replace(best, cap=best.threshold / 2).bound(asked)
+    with pytest.raises(Refusal, match="below the cap"):  # of a loss that is 0 so far, sums are 0/0
+        PeriodCertificate(0.0, 1.0).bound(problem(1.0, 0.01, optdp.Threshold(1e6)))
     with pytest.raises(Refusal, match="eps > 0"):
         best.bound(problem(0.0, 1e-6, optdp.Huber(0.3)))
     with pytest.raises(Refusal, match="small"):

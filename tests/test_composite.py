@@ -602,6 +602,20 @@ def test_both_ends_hold_where_floats_are_few(ends, eps, width):
         assert Fraction(low) <= error <= Fraction(high)
 
 
+@pytest.mark.parametrize("shift", [-0.5, 0.5])
+def test_the_worst_case_of_a_range_off_centre_is_at_the_end_that_is_farther(shift):
+    mechanism = CompositeMechanism.private(1.0, 0.4, shift=shift)
+    near, far = sorted(mechanism.variance([-1.0, 1.0]).tolist())
+    assert near < far / 1.3 and mechanism.enclose(optdp.WorstCase("squared")) == pytest.approx((far, far), rel=1e-12)
+
+
+def test_integers_beyond_64_bits_are_not_said_to_lie_outside():
+    """2^63 lies in [0, 1e19]: it was refused as if it did not."""
+    mechanism = CompositeMechanism.private(1.0, 0.4, (0.0, 1e19))
+    with pytest.raises(ValueError, match=r"and, as integers, between -2\^63 and 2\^63 - 1"):
+        mechanism.randomize(np.array([2**63], dtype=np.uint64))
+
+
 @pytest.mark.parametrize("cells", [1, 5, 25, 125])
 @pytest.mark.parametrize("shape", [*map(as_activation, ACTIVATIONS), Steps((1, 3, 2, 3, 1))], ids=str)
 def test_middles_of_cells_are_at_most_so_much_nearer_together_than_a_shape(shape, cells):

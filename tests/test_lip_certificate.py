@@ -477,3 +477,11 @@ def test_files_are_checked_field_by_field(change, message):
     assert Certificate.from_dict(data).to_dict() == data
     with pytest.raises(FieldError, match=message):
         Certificate.from_dict({**data, **change})
+
+
+@pytest.mark.parametrize("weights", [(0.9, 0.1), (0.3, 0.3, 0.4), (0.7, 0.2, 0.1)])
+def test_bounds_are_rounded_down(weights):
+    solution = optdp.solve_lip(weights, 1.0, task="histogram")
+    exact = solution.certificate.proven(solution.problem)
+    found = Fraction(solution.certificate.bound(solution.problem).value)
+    assert found < exact < found * (1 + Fraction(1, 2**51))

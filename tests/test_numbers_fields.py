@@ -371,6 +371,12 @@ def test_reals_are_finite_floats(value):
         Fields({"x": [value]}, "file").reals("x")
 
 
+@pytest.mark.parametrize("text", ["--5", "-", "5-", "- 5", "", "+5"])
+def test_integers_as_texts_have_one_sign(text):
+    with pytest.raises(FieldError, match=r"^file\.x = a text is not allowed"):
+        Fields({"x": text}, "file").integer("x", -10, 10)
+
+
 def test_huge_integers_in_messages():
     with pytest.raises(FieldError, match=r"file\.x"):
         Fields({"x": 10**6000}, "file").real("x")

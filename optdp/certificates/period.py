@@ -311,8 +311,8 @@ class PeriodCertificate(Certificate):
         privacy: Any = problem.privacy
         if reason := not_additive(problem) or not_summed(problem):
             self._refuse(reason)
-        if float(privacy.eps) <= 0 or not self.threshold < self.cap:
-            self._refuse("it is for eps > 0, and a threshold below the cap")
+        if float(privacy.eps) <= 0 or not 0 < self.threshold < self.cap:
+            self._refuse("it is for eps > 0, and a threshold above 0 and below the cap")
         weight = Period(problem, self.cap).weight(self.threshold)
         if weight is None:
             self._refuse(f"the threshold {self.threshold:g} is not proven for this problem")

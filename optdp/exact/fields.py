@@ -266,7 +266,7 @@ def hints(made: type[Any]) -> dict[str, Any]:
 
 
 def _integer(value: Any, low: int, high: int, where: str) -> int:
-    if isinstance(value, str) and len(value) <= TEXT // 3 and value.isascii() and value.lstrip("-").isdigit():
+    if isinstance(value, str) and len(value) <= TEXT // 3 and value.isascii() and value.removeprefix("-").isdigit():
         value = int(value)
     if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
         shown = str(value) if isinstance(value, int) and value.bit_length() < 200 else _kind(value)

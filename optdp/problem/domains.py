@@ -65,7 +65,8 @@ class _Bounded(Domain):
     def check_integers(self, x: np.ndarray, name: str = "x") -> np.ndarray:
         """An array of integers as 64-bit integers, compared with the ends exactly."""
         low, high = max(math.ceil(self.lower), -(2**63)), min(math.floor(self.upper), 2**63 - 1)
-        _inside((x >= low) & (x <= high), x, name, f"{name} must lie in {self}")
+        also = " and, as integers, between -2^63 and 2^63 - 1" if self.upper >= 2**63 else ""
+        _inside((x >= low) & (x <= high), x, name, f"{name} must lie in {self}{also}")
         return x.astype(np.int64)
 
 
