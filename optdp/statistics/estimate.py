@@ -919,6 +919,8 @@ def _mean(mechanism: Mechanism, data: Data, ask: _Ask) -> Estimate:
         raise ValueError(f"what = 'mean' is not allowed on {domain}: its width must lie in [{LEAST}, {MOST}]")
     if not isinstance(domain, Interval) or Channel.coarse(mechanism).rest:
         if line is None:
+            if isinstance(domain, Interval):
+                refuse_few_floats("mechanism", domain)  # a density between two floats is seen nowhere
             raise NotIdentified("the mean is not identified: E[Y | x] is not affine in the input")
         return _corrected(mechanism, data, ask, line, _noise(mechanism))
     if line is not None and few_floats(domain):
