@@ -90,7 +90,7 @@ def test_expected_loss_is_the_integral_of_the_density_plus_the_atoms(name, eps, 
         drop = mechanism.gamma * (high - low)
         cuts += [p for p in (x - drop, x + drop) if low < p < high]
     if isinstance(mechanism, PiecewiseMechanism):
-        start = float(mechanism._window_start(np.asarray(x)))
+        start = mechanism.domain.lower + float(mechanism._window_start(np.asarray(x)))
         cuts += [p for p in (start, start + mechanism.window) if low < p < high]
     cuts = sorted(set(cuts))
     total = sum(

@@ -17,6 +17,7 @@ from scipy.stats import t as student
 import optdp
 from optdp.exact.rounding import TOTAL, Table
 from optdp.mechanisms import baselines
+from optdp.mechanisms.baselines.noise import Laplace
 from optdp.mechanisms.composite import CompositeMechanism
 from optdp.mechanisms.finite import FiniteMechanism
 from optdp.mechanisms.kernel import KernelMechanism
@@ -1255,3 +1256,23 @@ def test_symbols_beyond_all_floats_have_frequencies_and_no_mean():
     for what, more in (("mean", {}), ("quantile", {"q": 0.5})):
         with pytest.raises(ValueError, match="symbols is not allowed"):
             optdp.estimate(mechanism, [huge] * 3 + [1], what, **more)
+
+
+@pytest.mark.parametrize("unit", [1e-80, 1e-8, 1.0, 1e80])
+def test_noise_in_any_units_is_seen_to_have_a_density(unit):
+    """It was looked for within 1 of the middle, so that recommendations for [0, 1e-8] ended in an error of numpy's."""
+    noise = Laplace(1.0, sensitivity=unit, domain=optdp.Interval(0, unit))
+    inputs = np.array([0.0, unit])
+    cells = Channel.coarse(noise).matrix(inputs)
+    assert cells == pytest.approx(
+        Channel.coarse(Laplace(1.0, domain=optdp.Interval(0, 1))).matrix(inputs / unit), abs=1e-9
+    )
+
+
+@pytest.mark.parametrize("domain", [(0.0, 1e-120), (-1e100, 1e100)])
+def test_widths_whose_squares_are_no_floats_are_refused_by_name(domain):
+    """One ended in a list of all designs there are, the other after minutes."""
+    with pytest.raises(ValueError, match=r"^domain is not allowed: the width of "):
+        optdp.recommend(domain, 1.0)
+    with pytest.raises(ValueError, match=r"^schema\['x'\] is not allowed: the width of "):
+        optdp.plan({"x": optdp.Number(*domain)}, 1.0)

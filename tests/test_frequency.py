@@ -242,8 +242,47 @@ def test_an_integer_too_long_to_print_is_refused_by_name():
         optdp.solve_frequency(1.0, 10**5000)
 
 
-@pytest.mark.parametrize("kind", [SubsetOracle, AffineOracle])
-def test_messages_that_tell_nothing_have_no_error(kind):
-    """It would be divided by 0."""
+ALONE = [
+    SubsetOracle(optdp.OneHot(2), 1, COINS // 2),
+    AffineOracle(optdp.OneHot(2), 1, COINS // 2),
+    HadamardResponse(optdp.OneHot(3), 1, 4, COINS // 2),
+]
+
+
+@pytest.mark.parametrize("oracle", ALONE, ids=str)
+@pytest.mark.parametrize("asked", ["enclose", "support", "decode", "estimate"])
+def test_messages_that_tell_nothing_are_refused(oracle, asked):
+    """It would be divided by 0: outputs were said to lie in (-inf, inf), estimates ended in an IndexError."""
+    sent = oracle.randomize(np.zeros(9, dtype=int), 1)
+    told = {
+        "enclose": lambda: oracle.enclose(optdp.WorstCase("squared")), "support": oracle.support,
+        "decode": lambda: oracle.decode(sent), "estimate": lambda: optdp.estimate(oracle, sent, what="frequencies"),
+    }  # fmt: skip
     with pytest.raises(ValueError, match="coins are not allowed here: messages that do not depend on the category"):
-        kind(optdp.OneHot(2), 1, COINS // 2).enclose(optdp.WorstCase("squared"))
+        told[asked]()
+
+
+@pytest.mark.parametrize(
+    "oracle",
+    [SubsetOracle(optdp.OneHot(3), 1, COINS // 8), HadamardResponse(optdp.OneHot(3), 1, 4, COINS // 8)],
+    ids=str,
+)
+def test_messages_may_tell_by_leaving_the_own_category_out(oracle):
+    """Intervals were [0.97, 0.99] and [0.001, 0.99] where everybody is of the first category, ends of supports swapped."""
+    sent = oracle.randomize(np.zeros(4000, dtype=int), 1)
+    low, high = oracle.support()
+    assert oracle.check_unbiased() and low < 0 < 1 < high
+    found = optdp.estimate(oracle, sent, what="frequencies")
+    assert (
+        np.all(found.interval[0] <= [1, 0, 0])
+        and np.all(found.interval[1] >= [1, 0, 0])
+        and np.all(found.standard_error > 0)
+    )
+    assert found.interval[1][1:].max() < 0.2
+
+
+def test_what_tells_a_category_from_others_is_told_however_little_it_is():
+    """ "0.5 if x = c and 0.5 if not" was the proof; standard errors were divided by a difference of floats that is 0."""
+    oracle = SubsetOracle.private(1e-18, optdp.OneHot(2), 1)
+    assert "a difference of 5e-19" in str(oracle.check_unbiased())
+    assert np.isfinite(optdp.estimate(oracle, np.array([0, 1, 1]), what="frequencies").standard_error).all()

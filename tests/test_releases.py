@@ -19,6 +19,8 @@ import optdp
 from optdp.audit.claim import Verdict
 from optdp.audit.tlap import discoveries as tlap
 from optdp.cli import main
+from optdp.design.additive.releases import budgets
+from optdp.exact.numbers import show
 from optdp.mechanisms import accounting, baselines
 from optdp.mechanisms.accounting import composed_delta, gaussian_budget
 from optdp.mechanisms.additive import AdditiveMechanism
@@ -380,3 +382,27 @@ def test_one_release_is_what_was_asked_for():
     """Its share was written as a fraction, and rounded down where it is a logarithm."""
     alone = optdp.solve_additive(optdp.log(3), 0.1, releases=1, accounting="basic", rtol=0.1)
     assert alone.problem.privacy == optdp.ApproxDP(optdp.log(3), 0.1)
+
+
+@pytest.mark.parametrize("eps", [1.0, 0.3, Fraction(1, 3), optdp.log(3)])
+@pytest.mark.parametrize("delta", [0.0, 1e-6, Fraction(1, 7)])
+@pytest.mark.parametrize("releases", [2, 3, 10])
+def test_shares_of_a_budget_are_no_more_than_it_and_short_to_write(eps, delta, releases):
+    """A tenth of 1e-6 was 944473296573929/9444732965739290427392."""
+    one = budgets(eps, delta, releases, 1.0, "basic", None)["basic"]
+    for part, whole in ((one.eps, eps), (one.delta, delta)):
+        exact = math.log(3) if isinstance(whole, type(optdp.log(3))) else Fraction(whole)
+        assert Fraction(part) * releases <= exact and float(part) * releases == pytest.approx(float(exact), rel=1e-15)
+        assert len(show(part)) <= 24
+
+
+def test_what_is_shared_is_said(capsys):
+    """Only one release was spoken of."""
+    assert (
+        main(["solve", "additive", "--eps", "1", "--delta", "1e-6", "--releases", "10", "--accounting", "basic"]) == 0
+    )
+    said = capsys.readouterr().out
+    assert (
+        "this is one of 10 releases, each with noise of its own, which are (1.0, 1e-06)-DP together: a theorem" in said
+    )
+    assert "over all (1/10, 1e-07)-DP mechanisms" in said

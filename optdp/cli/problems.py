@@ -378,6 +378,10 @@ def _solve_additive(args: argparse.Namespace) -> int:
             raise ValueError("eps and delta are not allowed beside another notion: it has its own parameters")
         solution = options.solve(args, eps=replace(notion, sensitivity=args.sensitivity), delta=0.0, sensitivity=1.0)
     status = options.show_solution(solution, args)
+    if args.releases > 1 and not args.json:
+        from optdp.design.additive.releases import told
+
+        print(told(solution, args.eps, args.delta, args.releases), file=options.beside(args.out))
     if args.profile == []:
         from optdp.report.additive import profile_report
 

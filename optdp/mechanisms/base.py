@@ -20,7 +20,7 @@ from flint import ctx
 from numpy.typing import ArrayLike
 
 from optdp import files, hooks
-from optdp.exact import Check, FieldError, Fields, Number, Seed, enclosures, work, written
+from optdp.exact import Check, FieldError, Fields, Number, Seed, enclosures, require, work, written
 from optdp.exact.fields import enter, load, settle, whole
 from optdp.problem import (
     LDP,
@@ -123,9 +123,9 @@ class Mechanism(ABC):
         """P(Y <= y | x): the sum over atoms, where these are all. **Raises** TypeError where there is no formula for the rest."""
         if type(self).density is not Mechanism.density:
             raise TypeError(f"cumulative is not allowed: {type(self).__name__} on {self.domain} has no formula for it")
-        outputs = np.asarray(y, dtype=float)
+        outputs = require.reals(y, "y")
         parts = (self.probability(atom, x) * (atom <= outputs) for atom in self.atoms().tolist())
-        return sum(parts, np.zeros(np.broadcast(outputs, np.asarray(x)).shape))
+        return sum(parts, np.where(np.isnan(outputs), np.nan, np.zeros(np.broadcast(outputs, np.asarray(x)).shape)))
 
     def _nothing(self, y: ArrayLike, x: ArrayLike) -> np.ndarray:
         """Zeros: where one of the two is defined, it is the whole law."""
@@ -191,7 +191,8 @@ class Mechanism(ABC):
 
     def expected_loss(self, x: ArrayLike, loss: LossLike = "abs") -> np.ndarray:
         """E[L(x, Y) | x] for a loss as in `optdp.problem.losses.as_loss`; the columns of a matrix are the `atoms()` in their
-        order. Default: numerical.
+        order. Default: numerical. Outputs with a density are taken as they are before they are rounded to floats, which matters
+        where the domain holds few: `enclose` is about what is sent.
         """
         law, domain = self._loss(loss), self.domain
         if law.form == "matrix":
@@ -208,14 +209,21 @@ class Mechanism(ABC):
 
     def variance(self, x: ArrayLike) -> np.ndarray:
         """Var[Y | x]. On a circle: the mean squared distance from the mean direction."""
-        inputs, domain, centre = self.domain.check(x), self.domain, self.mean(x)
+        inputs, domain = self.domain.check(x), self.domain
         if not isinstance(domain, Circle):
-            return self.expected_loss(x, Squared) - np.square(centre - inputs)
+            return self.expected_loss(x, Squared) - np.square(self._bias(inputs))
+        centre = self.mean(x)
         if np.array_equal(centre, inputs):
             return self.expected_loss(x, Squared)
         pairs = zip(inputs.reshape(-1), centre.reshape(-1), strict=True)
         spread = [self._expectation(p, lambda _, y, c=c: domain.distance(c, y) ** 2) for p, c in pairs]  # type: ignore[misc]
         return np.array(spread).reshape(inputs.shape)
+
+    def _bias(self, inputs: np.ndarray) -> np.ndarray:
+        """E[Y | x] - x, which is small beside its two parts where numbers are far from 0: these are rounded to floats."""
+        if type(self).mean is Mechanism.mean:
+            return self._expectation(inputs, lambda point, y: y - point)
+        return np.asarray(self.mean(inputs) - inputs)
 
     def worst_case_loss(self, loss: LossLike = "abs") -> float:
         """The largest expected loss over all inputs."""

@@ -198,14 +198,29 @@ class CompositeMechanism(CellWindow):
         low, high = self.exact_range
         return nearest(self.exact_window * (high - low) / 2)
 
+    @property
+    def _reach(self) -> float:
+        """Half the range."""
+        low, high = self.exact_range
+        return nearest((high - low) / 2)
+
     def _centre(self, x: np.ndarray) -> np.ndarray:
-        low, high = self.support()
-        return (low + high) / 2 + (high - low) / 2 * self._offset(x)
+        return x + self._ahead(x)
+
+    def _ahead(self, x: np.ndarray) -> np.ndarray:
+        """How far the window's middle is above x: on the other side of x than the range's, by which means are the inputs."""
+        return float(self.exact_floor_mass / (1 - self.exact_floor_mass)) * self._beyond(x)
+
+    def _beyond(self, x: np.ndarray) -> np.ndarray:
+        """How far x is above the range's middle, which may be no float; differences of floats near each other are exact."""
+        alpha, beta = self._line
+        near, far = x - self.domain.lower, self.domain.upper - x
+        return near / 2 - far / 2 + nearest(self._exact_half * alpha / beta)
 
     def _offset(self, x: np.ndarray) -> np.ndarray:
         """The window's middle at input x, where the range is [-1, 1]."""
         alpha, beta = (float(v) for v in self._line)
-        return alpha + beta * (x - float(self._exact_middle)) / float(self._exact_half)
+        return alpha + beta * ((x - self.domain.lower) - (self.domain.upper - x)) / float(2 * self._exact_half)
 
     def _sent(self, whole: bool = False) -> Lattice:
         """The lattice of the outputs; the ends of the range are rounded outwards."""
@@ -250,32 +265,34 @@ class CompositeMechanism(CellWindow):
     def density(self, y: ArrayLike, x: ArrayLike) -> np.ndarray:
         inputs, outputs = self.domain.check(x), require.reals(y, "y")
         low, high = self.support()
-        reach, half = (high - low) / 2, self._halfwidth
-        far = self.base.height(np.clip((outputs - (low + high) / 2) / reach, -1.0, 1.0))
-        near = self.activation.height((outputs - self._centre(inputs)) / half)
+        reach, half, above = self._reach, self._halfwidth, outputs - inputs
+        far = self.base.height(np.clip((above + self._beyond(inputs)) / reach, -1.0, 1.0))
+        near = self.activation.height((above - self._ahead(inputs)) / half)
         levels = 2 * reach * float(self.base.level()), 2 * half * float(self.activation.level())
         valid = (outputs >= low) & (outputs <= high)
         return np.where(valid, self._mix(far / levels[0], near / levels[1]), 0.0)
 
     def cumulative(self, y: ArrayLike, x: ArrayLike) -> np.ndarray:
         inputs, outputs = self.domain.check(x), require.reals(y, "y")
-        low, high = self.support()
-        far = below(self.base, (outputs - (low + high) / 2) / ((high - low) / 2))
-        return np.asarray(self._mix(far, below(self.activation, (outputs - self._centre(inputs)) / self._halfwidth)))
+        above = outputs - inputs
+        far = below(self.base, (above + self._beyond(inputs)) / self._reach)
+        return np.asarray(self._mix(far, below(self.activation, (above - self._ahead(inputs)) / self._halfwidth)))
 
     def support(self, x: ArrayLike | None = None) -> tuple[float, float]:
         sent = self._sent()
         return nearest(sent.first * sent.step), nearest(sent.last * sent.step)
 
     def mean(self, x: ArrayLike) -> np.ndarray:
-        low, high = self.support()
-        return self._mix((low + high) / 2, self._centre(self.domain.check(x)))
+        """The number that is read for x."""
+        lattice = self._lattices[0]
+        return lattice.sent(lattice.index(self.domain.check(x)))
 
     def variance(self, x: ArrayLike) -> np.ndarray:
         (low, high), mass, w = self.exact_range, self.exact_floor_mass, self.exact_window
         still = float(mass) * float(self.base.spread()) + float((1 - mass) * w * w) * float(self.activation.spread())
         moved = float(mass * (1 - mass)) * self._offset(self.domain.check(x)) ** 2
-        return float((high - low) / 2) ** 2 * (still + moved)
+        with np.errstate(over="ignore"):
+            return np.square(np.float64((high - low) / 2)) * (still + moved)
 
     def expected_loss(self, x: ArrayLike, loss: LossLike = "abs") -> np.ndarray:
         inputs, law = self.domain.check(x), self._loss(loss)
@@ -283,9 +300,8 @@ class CompositeMechanism(CellWindow):
             return self.variance(inputs)
         if law.form != "distance" or not all(isinstance(shape, Rectangle | Steps) for shape in self.shapes):
             return super().expected_loss(inputs, law)
-        low, high = self.support()
-        far = mean_loss(self.base, np.full(inputs.shape, (low + high) / 2), (high - low) / 2, inputs, law)
-        near = mean_loss(self.activation, self._centre(inputs), self._halfwidth, inputs, law)
+        far = mean_loss(self.base, -self._beyond(inputs), self._reach, law)
+        near = mean_loss(self.activation, self._ahead(inputs), self._halfwidth, law)
         return self._mix(far, near)
 
     def worst_input(self, loss: LossLike = "squared") -> float:
@@ -374,12 +390,12 @@ def _lack(cells: int) -> Fraction:
     return Fraction(16, cells**2) + Fraction(1, 2**58)
 
 
-def mean_loss(shape: Shape, centre: np.ndarray, half: float, x: np.ndarray, law: DistanceLoss) -> np.ndarray:
-    """E L(|centre + half U - x|) for U from the density of a rectangle or of steps."""
+def mean_loss(shape: Shape, centre: np.ndarray, half: float, law: DistanceLoss) -> np.ndarray:
+    """E L(|centre + half U|) for U from the density of a rectangle or of steps."""
 
     def primitive(d: np.ndarray) -> np.ndarray:
         return np.sign(d) * law.integral(np.abs(d))
 
     heights = shape._array if isinstance(shape, Steps) else np.ones(1)
-    ends = pairwise(primitive(centre - x + half * edge) for edge in np.linspace(-1, 1, heights.size + 1))
+    ends = pairwise(primitive(centre + half * edge) for edge in np.linspace(-1, 1, heights.size + 1))
     return sum(h * (b - a) for h, (a, b) in zip(heights, ends, strict=True)) / (half * 2 * heights.mean())

@@ -59,9 +59,17 @@ class FrequencyOracle(Vectors):
     def exact_value(self) -> Fraction:
         """E|Y - e_x|^2, the same for all categories: T_c is 0 or 1, so that its variance follows from its mean."""
         own, other = self.exact_rates
+        return (own * (1 - own) + (self.domain.d - 1) * other * (1 - other)) / self.exact_gap**2
+
+    @property
+    def exact_gap(self) -> Fraction:
+        """own - other, by which Y is divided: not 0, but so near to it for a small eps that their floats may agree."""
+        own, other = self.exact_rates
         if own == other:
-            raise ValueError("coins are not allowed here: messages that do not depend on the category have no error")
-        return (own * (1 - own) + (self.domain.d - 1) * other * (1 - other)) / (own - other) ** 2
+            raise ValueError(
+                "coins are not allowed here: messages that do not depend on the category say nothing of it"
+            )
+        return own - other
 
     def tally(
         self, messages: ArrayLike, categories: ArrayLike | None = None, *, progress: bool = False
@@ -104,8 +112,7 @@ class FrequencyOracle(Vectors):
 
     def frequencies(self, means: ArrayLike) -> np.ndarray:
         """(mean of T - other)/(own - other)."""
-        own, other = self.exact_rates
-        return (np.asarray(means, dtype=float) - float(other)) / float(own - other)
+        return (np.asarray(means, dtype=float) - float(self.exact_rates[1])) / float(self.exact_gap)
 
     def check_messages(self, messages: ArrayLike) -> np.ndarray:
         """Messages as rows of integers. **Raises** ValueError if they are not what this oracle sends."""
@@ -134,8 +141,10 @@ class FrequencyOracle(Vectors):
 
     def support(self, x: ArrayLike | None = None) -> tuple[float, float]:
         """(lowest, highest) value of a coordinate of Y."""
-        low, high = (self.frequencies(t) for t in self._statistics)
-        return float(low), float(high)
+        low, high = sorted(
+            float(self.frequencies(t)) for t in self._statistics
+        )  # the own category may have the smaller T
+        return low, high
 
     #: The least and the largest T, and whether it is one of these two.
     _statistics: tuple[float, float] = (0.0, 1.0)
@@ -178,10 +187,8 @@ class FrequencyOracle(Vectors):
     def check_unbiased(self) -> Check:
         """Whether T tells a category from the others: then the mean of Y is the one-hot vector, by an affine map."""
         own, other = self.exact_rates
-        good = own > other
-        return Check(
-            "unbiased", good, f"E[T_c | x] = {float(own):.6g} if x = c and {float(other):.6g} if not (exact rationals)"
-        )
+        told = f"E[T_c | x] = {float(own):.6g} if x = c and {float(other):.6g} if not, a difference of {float(own - other):.6g}"
+        return Check("unbiased", own != other, f"{told} (exact rationals)")
 
     def __repr__(self) -> str:
         own, other = map(float, self.exact_rates)

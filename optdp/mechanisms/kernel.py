@@ -449,9 +449,19 @@ class KernelMechanism(CellWindow):
         low, high = (np.where(flat, atoms, end) for end in ends)
         return low, high
 
+    @cached_property
+    def _offsets(self) -> tuple[np.ndarray, np.ndarray]:
+        """The same above the domain's lower end, which may be so large that the ends themselves are rounded by much."""
+        (low, high), lower = self._ends, self.domain.lower
+        if self.rule == "mean":
+            return low - lower, high - lower
+        ends = (self.domain.width * np.array(share) for share in (self.lows, self.highs))
+        low, high = (np.where(low == high, low - lower, end) for end in ends)
+        return low, high
+
     def density(self, y: ArrayLike, x: ArrayLike) -> np.ndarray:
         outputs, inputs = np.broadcast_arrays(require.reals(y, "y"), self.domain.check(x))
-        low, high = self._ends
+        outputs, (low, high) = outputs - self.domain.lower, self._offsets
         k = np.clip(np.searchsorted(low, outputs, side="right") - 1, 0, low.size - 1)
         span = high[k] - low[k]
         inside = (outputs >= low[k]) & (outputs <= high[k]) & (span > 0)
@@ -464,12 +474,12 @@ class KernelMechanism(CellWindow):
 
     def cumulative(self, y: ArrayLike, x: ArrayLike) -> np.ndarray:
         """P(Y <= y | x)."""
-        outputs = np.asarray(y, dtype=float)
-        low, high = self._ends
+        outputs, (low, high) = require.reals(y, "y") - self.domain.lower, self._offsets
         k = np.searchsorted(low, outputs, side="right") - 1
         span = high[k] - low[k]
         share = np.where(span > 0, np.clip((outputs - low[k]) / np.where(span > 0, span, 1.0), 0.0, 1.0), 1.0)
         place = np.where(k < 0, 0.0, self._edges[k] + np.array(self.cells)[k] * share)
+        place = np.where(np.isnan(outputs), np.nan, place)  # which is sorted behind all numbers
         near = np.clip(place - self._first_cell(self.domain.check(x)), 0.0, self.width_cells)
         return np.asarray(self._mix(place / CELLS, near / self.width_cells))
 
@@ -522,7 +532,10 @@ class KernelMechanism(CellWindow):
 
     def mean(self, x: ArrayLike) -> np.ndarray:
         inputs = self.domain.check(x)
-        low, high = self._ends
+        return inputs + self._bias(inputs)
+
+    def _bias(self, inputs: np.ndarray) -> np.ndarray:
+        low, high = self._offsets
         middle, cells = (low + high) / 2, np.array(self.cells)
         before = np.concatenate([[0.0], np.cumsum(middle * cells)])
 
@@ -533,15 +546,15 @@ class KernelMechanism(CellWindow):
 
         first = self._first_cell(inputs)
         near = (moment(first + self.width_cells) - moment(first)) / self.width_cells
-        return np.asarray(self._mix(before[-1] / CELLS, near))
+        return np.asarray(self._mix(before[-1] / CELLS, near) - (inputs - self.domain.lower))
 
     def expected_loss(self, x: ArrayLike, loss: LossLike = "abs") -> np.ndarray:
         inputs, law = self.domain.check(x), self._loss(loss)
         if law.form != "distance":
             return super().expected_loss(inputs, law)
-        (low, high), cells, out = self._ends, np.array(self.cells), []
+        (low, high), cells, out = self._offsets, np.array(self.cells), []
         for part in np.array_split(inputs.reshape(-1), inputs.size * cells.size // 2**20 + 1):
-            first, at = self._first_cell(part)[:, None], part[:, None]
+            first, at = self._first_cell(part)[:, None], part[:, None] - self.domain.lower
             # The share of each piece under the window, and between which outputs it lies there.
             a = np.clip(first - self._edges[:-1], 0, cells)
             b = np.clip(first + self.width_cells - self._edges[:-1], 0, cells)

@@ -211,15 +211,16 @@ class PiecewiseMechanism(CellWindow):
         return in_blocks(draw, inputs)
 
     def _window_start(self, x: np.ndarray) -> np.ndarray:
-        a, span = self.domain.lower, self.domain.width
+        """How far the window starts above the domain's lower end: places themselves may be rounded by more than that."""
+        near, span = x - self.domain.lower, self.domain.width
         if self.placement == "linear":
-            return a + (x - a) * (1 - self.window / span)
-        start = x - self.window / 2
-        return start if isinstance(self.domain, Circle) else np.clip(start, a, a + (span - self.window))
+            return near * (1 - self.window / span)
+        start = near - self.window / 2
+        return start if isinstance(self.domain, Circle) else np.clip(start, 0.0, span - self.window)
 
     def density(self, y: ArrayLike, x: ArrayLike) -> np.ndarray:
         inputs, outputs = self.domain.check(x), require.reals(y, "y")
-        offset = outputs - self._window_start(inputs)
+        offset = outputs - self.domain.lower - self._window_start(inputs)
         if isinstance(self.domain, Circle):
             offset = np.mod(offset, self.domain.period)
         inside = (offset >= 0) & (offset <= self.window)
@@ -227,23 +228,26 @@ class PiecewiseMechanism(CellWindow):
         return np.where(valid, np.where(inside, self.peak, self.floor), 0.0)
 
     def cumulative(self, y: ArrayLike, x: ArrayLike) -> np.ndarray:
-        a, span = self.domain.lower, self.domain.width
-        outputs, start = np.clip(require.reals(y, "y"), a, self.domain.upper), self._window_start(self.domain.check(x))
+        span, start = self.domain.width, self._window_start(self.domain.check(x))
+        outputs = np.clip(require.reals(y, "y") - self.domain.lower, 0.0, span)
 
         def below(at: Any) -> np.ndarray:
             """The share of the window below a place."""
             return np.clip((at - start) / self.window, 0.0, 1.0)
 
         turns = (-span, 0.0, span) if isinstance(self.domain, Circle) else (0.0,)
-        near = sum((below(outputs + turn) - below(a + turn) for turn in turns), np.zeros(()))
-        return np.asarray(self._mix((outputs - a) / span, near))
+        near = sum((below(outputs + turn) - below(turn) for turn in turns), np.zeros(()))
+        return np.asarray(self._mix(outputs / span, near))
 
     def mean(self, x: ArrayLike) -> np.ndarray:
         inputs = self.domain.check(x)
         if isinstance(self.domain, Circle):
             return inputs
-        middle = (self.domain.lower + self.domain.upper) / 2
-        return self._mix(middle, self._window_start(inputs) + self.window / 2)
+        return inputs + self._bias(inputs)
+
+    def _bias(self, inputs: np.ndarray) -> np.ndarray:
+        near = inputs - self.domain.lower
+        return np.asarray(self._mix(self.domain.width / 2 - near, self._window_start(inputs) + self.window / 2 - near))
 
     def expected_loss(self, x: ArrayLike, loss: LossLike = "abs") -> np.ndarray:
         inputs, law = self.domain.check(x), self._loss(loss)
@@ -253,7 +257,7 @@ class PiecewiseMechanism(CellWindow):
             half, reach = self.window / 2, self.domain.period / 2
             return np.full(inputs.shape, self._mix(law.integral(reach) / reach, law.integral(half) / half))
         everywhere = law.integral(inputs - self.domain.lower) + law.integral(self.domain.upper - inputs)
-        before = inputs - self._window_start(inputs)  # >= 0: the window contains the input
+        before = inputs - self.domain.lower - self._window_start(inputs)  # >= 0: the window contains the input
         near = law.integral(np.maximum(before, 0)) + law.integral(np.maximum(self.window - before, 0))
         return self._mix(everywhere / self.domain.width, near / self.window)
 

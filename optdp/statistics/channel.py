@@ -30,6 +30,9 @@ MEAN_CELLS = 128
 #: surveys that are planned, of any size, `FLOATS`.
 FEW, FLOATS = 2**16, 2**20
 
+#: Of domains for which mechanisms are compared.
+WIDTHS = 1e-90, 1e90
+
 
 def few_floats(domain: Any, least: int = FEW) -> bool:
     """Whether there are fewer between the ends."""
@@ -44,6 +47,13 @@ def refuse_few_floats(name: str, domain: Any, least: int = FEW) -> None:
             f"{name} is not allowed: floats of this size are up to {step:g} apart, and fewer than {least} are in {domain}, too "
             f"few for estimates; subtract {domain.lower!r} from the numbers"
         )
+
+
+def refuse_width(name: str, domain: Any) -> None:
+    """**Raises** ValueError, naming the argument, where squares of errors, or cubes, would be no floats."""
+    if not WIDTHS[0] <= domain.upper - domain.lower <= WIDTHS[1]:
+        allowed = f"the width of {domain} must lie in [{WIDTHS[0]:g}, {WIDTHS[1]:g}]; use other units"
+        raise ValueError(f"{name} is not allowed: {allowed}")
 
 
 def kept(function: Any) -> Any:
@@ -293,7 +303,10 @@ def _graded(
 
 def _continuous(mechanism: Mechanism, low: float, high: float, middle: float) -> bool:
     """Whether there is a density at all, not merely a method for one."""
-    ends = (low if np.isfinite(low) else middle - 1.0), (high if np.isfinite(high) else middle + 1.0)
+    reach = 1.0
+    if not (np.isfinite(low) and np.isfinite(high)):  # as far as noise reaches, in whatever units
+        reach = float(np.sqrt(mechanism.variance(mechanism.domain.check(middle))))
+    ends = (low if np.isfinite(low) else middle - reach), (high if np.isfinite(high) else middle + reach)
     inner = np.linspace(*ends, 66)[1:-1]
     return bool((mechanism.density(inner, mechanism.domain.check(middle)) > 0).any())
 

@@ -802,6 +802,7 @@ def _oracle(oracle: FrequencyOracle, data: Data, ask: _Ask, categories: Any, pro
         raise ValueError("prior is not allowed here: it is for mechanisms on an alphabet or an interval")
     sums, squares, n = data.supports(categories, progress)
     own, other = map(float, oracle.exact_rates)
+    gap, (least, most) = abs(float(oracle.exact_gap)), sorted((own, other))  # the own category may have the smaller T
     labels = oracle.domain.labels if categories is None else np.ravel(np.asarray(categories)).tolist()
     value = oracle.frequencies(sums / n)
     every = categories is None
@@ -809,13 +810,13 @@ def _oracle(oracle: FrequencyOracle, data: Data, ask: _Ask, categories: Any, pro
     sidak = ask.level ** (1 / k)
     if oracle.binary:
         here = np.clip(value, 0.0, 1.0)
-        least = here * own * (1 - own) + (1 - here) * other * (1 - other)
-        error = np.sqrt(np.maximum(sums / n * (1 - sums / n), least) / n) / (own - other)
-        ends = [_rates(sums, n, other, own, p) for p in (ask.level, sidak)]
-        interval, band = ([np.clip(oracle.frequencies(e), 0.0, 1.0) for e in pair] for pair in ends)
+        noise = here * own * (1 - own) + (1 - here) * other * (1 - other)
+        error = np.sqrt(np.maximum(sums / n * (1 - sums / n), noise) / n) / gap
+        ends = [np.sort(oracle.frequencies(_rates(sums, n, least, most, p)), axis=0) for p in (ask.level, sidak)]
+        interval, band = (list(np.clip(pair, 0.0, 1.0)) for pair in ends)
         method = "counts of supporting messages, corrected; exact binomial intervals"
     else:
-        error = np.sqrt(np.maximum(squares / n - (sums / n) ** 2, 0.0) / n) / (own - other)
+        error = np.sqrt(np.maximum(squares / n - (sums / n) ** 2, 0.0) / n) / gap
         centre = np.clip(value, 0.0, 1.0)
         interval, band = (
             [np.clip(e, 0.0, 1.0) for e in averaged(centre, error, n, oracle.support(), p)] for p in (ask.level, sidak)
@@ -885,6 +886,7 @@ def averaged(
 
 def project(values: np.ndarray) -> np.ndarray:
     """The nearest probabilities that sum to 1: they are nearer to the true ones than `values` are."""
+    values = values - values.max()  # which moves nothing, and 1 counts beside numbers of any size
     ordered = np.sort(values)[::-1]
     shift = (np.cumsum(ordered) - 1) / np.arange(1, values.size + 1)
     last = int(np.flatnonzero(ordered > shift)[-1])
@@ -917,6 +919,8 @@ def _mean(mechanism: Mechanism, data: Data, ask: _Ask) -> Estimate:
         raise ValueError(f"what = 'mean' is not allowed on {domain}: its width must lie in [{LEAST}, {MOST}]")
     if not isinstance(domain, Interval) or Channel.coarse(mechanism).rest:
         if line is None:
+            if isinstance(domain, Interval):
+                refuse_few_floats("mechanism", domain)  # a density between two floats is seen nowhere
             raise NotIdentified("the mean is not identified: E[Y | x] is not affine in the input")
         return _corrected(mechanism, data, ask, line, _noise(mechanism))
     if line is not None and few_floats(domain):

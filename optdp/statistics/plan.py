@@ -48,7 +48,7 @@ from optdp.mechanisms.base import Mechanism
 from optdp.mechanisms.frequency import COINS, FrequencyOracle, SubsetOracle
 from optdp.problem import LDP, Interval, OneHot
 from optdp.statistics import tables
-from optdp.statistics.channel import FLOATS, refuse_few_floats
+from optdp.statistics.channel import FLOATS, refuse_few_floats, refuse_width
 from optdp.statistics.estimate import POPULATION, Estimate, NotIdentified, averaged, estimate, project  # fmt: skip
 from optdp.statistics.portable import NUMBER, lookup
 from optdp.statistics.recommend import BINS, GOALS, RTOL, candidates, unit_error
@@ -352,7 +352,7 @@ class Plan(tables.Printed):
                 for unit in units
                 if len(unit) > 1
             ),
-            f"Predicted errors with {self.n} people:",
+            f"Predicted errors with {self.n} {'person' if self.n == 1 else 'people'}:",
         ]
         for part in self.parts:
             error = part.unit if part.goal == "answers" else part.errors(self.n, self.reported / k)
@@ -698,7 +698,7 @@ def _pair_oracle(parts: list[Part]) -> SubsetOracle:
 def _second_moments(oracle: Any) -> np.ndarray:
     """E[Y_c^2 | x] of the unbiased indicators Y, for x = c and for others (of statistics that are not 0 or 1: on average)."""
     own, other = map(float, oracle.exact_rates)
-    noise = np.array([own * (1 - own), other * (1 - other)]) / (own - other) ** 2
+    noise = np.array([own * (1 - own), other * (1 - other)]) / float(oracle.exact_gap) ** 2
     if not oracle.binary:
         noise[:] = float(oracle.exact_value) / oracle.domain.d
     return np.asarray(noise + np.array([1.0, 0.0]))
@@ -905,6 +905,8 @@ def plan(
     if any(g == "frequencies" for name, g in goals.items() if not isinstance(schema[name], Category)):
         raise ValueError("goal = 'frequencies' is not allowed for numbers: use 'distribution'")
     for name, column in schema.items():
+        if isinstance(column.domain, Interval):
+            refuse_width(f"schema[{name!r}]", column.domain)
         if isinstance(column.domain, Interval) and goals[name] != "answers":
             refuse_few_floats(f"schema[{name!r}]", column.domain, FLOATS)
     weight = {name: require.real("weights", (weights or {}).get(name, 1.0), low=0.0, open_low=True) for name in schema}

@@ -38,7 +38,7 @@ from optdp.mechanisms import baselines
 from optdp.mechanisms.base import Mechanism
 from optdp.problem import LDP, Average, Density, Prior, PriorLike, Problem, Unbiased, WorstCase
 from optdp.problem.domains import Alphabet, Circle, DomainLike, Interval, OneHot, as_domain
-from optdp.statistics.channel import FLOATS, Channel, mixed, refuse_few_floats
+from optdp.statistics.channel import FLOATS, Channel, mixed, refuse_few_floats, refuse_width
 from optdp.statistics.estimate import (
     NotIdentified,
     affine_mean,
@@ -204,6 +204,7 @@ def recommend(
     if isinstance(area, Circle) and goal in ("mean", "quantile"):
         raise ValueError(f"goal = {goal!r} is not allowed on {area}: use 'distribution' or 'answers'")
     if isinstance(area, Interval | Circle):
+        refuse_width("domain", area)
         refuse_few_floats("domain", area, FLOATS)
     if q is not None and goal != "quantile":
         raise ValueError(f"q = {q!r} is not allowed with goal = {goal!r}: it is for goal = 'quantile'")
@@ -287,7 +288,7 @@ def _ranked(
         if prior is not None and not isinstance(prior, str)
         else "under the uniform prior"
     )
-    about = "" if goal == "answers" else f" about {crowd} people"
+    about = "" if goal == "answers" else f" about {crowd} {'person' if crowd == 1 else 'people'}"
     return Recommendation(
         goal, eps, crowd, f"{what}{about} {told}, eps = {rounded_up(eps, 6)}", rows, tuple(refused),
         None if bound is None else bound / root,

@@ -1,6 +1,6 @@
 """One noise for several releases under a total budget (eps, delta): what each way of accounting leaves for one release.
 
-- "basic": (eps/k, delta/k) for each of k releases.
+- "basic": (eps/k, delta/k) for each of k releases, or floats just below these.
 - "gaussian": mu/sqrt(k)-GDP for each, mu being the largest for which mu-GDP implies (eps, delta).
 - "numerical": mu'-GDP for each, where mu' is the largest, found by bisection, for which the numerical composition of the optimal
   noise itself (`optdp.mechanisms.accounting`) stays within (eps, delta): exact up to the rounding of floats. The Gaussian, of
@@ -20,8 +20,10 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
-from optdp.exact import enclosures, require
-from optdp.exact.numbers import number
+from flint import ctx
+
+from optdp.exact import Log, Number, enclosures, require
+from optdp.exact.numbers import number, show
 from optdp.mechanisms.accounting import composed_delta, gaussian_budget
 from optdp.problem.privacy import GDP, ApproxDP, Privacy
 from optdp.solution import Solution
@@ -31,6 +33,20 @@ ACCOUNTING = ("best", "basic", "gaussian", "numerical")
 Trial = Callable[..., Solution]
 #: Relative accuracy of the bisection for eps', and of the solutions that it tries.
 ACCURACY, ROUGH = 1e-3, 2e-2
+#: Shares of a budget are fractions with denominators up to this one, else floats.
+SHORT = 10**9
+
+
+def below(value: Number) -> float:
+    """The largest float that is not above it."""
+    with ctx.workprec(enclosures.PRECISION):
+        return enclosures.round_down(enclosures.ball(value) if isinstance(value, Log) else Fraction(value))
+
+
+def share(value: Number, parts: int) -> Number:
+    """value/parts where that is short to write, else a float just below it."""
+    exact = Fraction(below(value) if isinstance(value, Log) else value) / parts
+    return exact if exact.denominator <= SHORT else below(exact)
 
 
 def budgets(
@@ -49,8 +65,7 @@ def budgets(
     asked = ACCOUNTING[1:] if accounting == "best" else (accounting,)
     out: dict[str, Privacy] = {}
     if "basic" in asked:
-        share = Fraction(enclosures.round_down(enclosures.ball(total.eps))) / releases  # log(3) has no float
-        one = ApproxDP(share, Fraction(total.delta) / releases, sensitivity)  # type: ignore[arg-type]
+        one = ApproxDP(share(total.eps, releases), share(total.delta, releases), sensitivity)
         out["basic"] = total if releases == 1 else one
     if total.delta == 0:
         return out
@@ -65,7 +80,7 @@ def budgets(
                 noise = trial(GDP(mu, sensitivity), ROUGH, gaussian=False).mechanism
             except ValueError:  # none was found in the time that is left
                 return False
-            return composed_delta(noise, float(total.eps), releases) <= float(total.delta)
+            return composed_delta(noise, below(total.eps), releases) <= below(total.delta)
 
         with contextlib.suppress(ValueError) if accounting == "best" else contextlib.nullcontext():
             while high - low > ACCURACY * high and time.perf_counter() < deadline:
@@ -106,7 +121,7 @@ def solve_releases(
         if name == "numerical":  # the noise that is returned is composed, not the one that was tried
             own: Any = ways[name]
             mu = own.mu
-            while composed_delta(made.mechanism, float(number(eps, "eps")), releases) > float(number(delta, "delta")):
+            while composed_delta(made.mechanism, below(number(eps, "eps")), releases) > below(number(delta, "delta")):
                 mu *= 1 - ACCURACY
                 if mu <= least or time.perf_counter() > deadline:  # what is kept by a theorem
                     made = _solved(GDP(least, sensitivity), rtol, trial, rough.get("gaussian"))
@@ -132,3 +147,12 @@ def _solved(privacy: Privacy, rtol: float, trial: Trial, rough: Solution | None)
             raise
         return rough
     return found if rough is None or found.value <= rough.value else rough
+
+
+def told(solution: Solution, eps: Any, delta: Any, releases: int) -> str:
+    """Of how many releases the solution is one, and what says that together they keep the total."""
+    one: Any = solution.problem.privacy
+    theorem = isinstance(one, ApproxDP) or one.mu <= gaussian_budget(eps, delta, releases)
+    why = "a theorem" if theorem else "by the composition of this noise, exact up to the rounding of floats"
+    total = f"({show(number(eps, 'eps'))}, {show(number(delta, 'delta'))})-DP"
+    return f"this is one of {releases} releases, each with noise of its own, which are {total} together: {why}"

@@ -170,7 +170,7 @@ class HadamardResponse(FrequencyOracle):
         """E|Y - e_x|^2 of the categories of a block that has so many: T_c^2 is 1/4 on the block of c."""
         own = Fraction(self.coins, COINS) + self._rest * (self.size // 2)
         energy = (mine * own + (self.domain.d - mine) * self._rest * self.size) / 4
-        return energy / self.exact_rates[0] ** 2 - 1
+        return energy / self.exact_gap**2 - 1
 
     @property
     def _last(self) -> int:

@@ -308,7 +308,7 @@ class CentralPiecewise(Scaled):
         still = np.zeros(u.shape)
         centres = [still, *[stretch * u] * (half.size - 1)]
         parts = zip(mass, self._half * (np.array(centres) - u), self._half * half, strict=True)
-        return sum((m * mean_loss(Rectangle(), off, h, still, law) for m, off, h in parts), still)
+        return sum((m * mean_loss(Rectangle(), off, h, law) for m, off, h in parts), still)
 
     def guarantee(self) -> Privacy:
         """For inputs at most one sensitivity apart; with no steps these are any two."""
