@@ -139,7 +139,9 @@ class Prices:
         counts = np.maximum(1, np.round(CELLS * self.sides)).astype(int)
         half = self.sides / counts / 4
         ways = [h * (2 * np.arange(k) + 1) for h, k in zip(half, counts, strict=True)]
-        centres = np.stack(np.meshgrid(*ways, indexing="ij"), axis=-1).reshape(-1, 2)  # a quarter: the rest is its image
+        centres = np.stack(np.meshgrid(*ways, indexing="ij"), axis=-1).reshape(
+            -1, 2
+        )  # a quarter: the rest is its image
         n = len(self.inputs)
         work.count(0.03 * len(centres) * n)
         step = max(1, BLOCK // n)

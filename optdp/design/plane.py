@@ -12,6 +12,7 @@ grids: floors and priors are then sums of a few functions (`optdp.solvers.plane`
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -29,13 +30,18 @@ from optdp.solvers.lp import LinearProgram
 
 #: Cells of the grids of inputs along the longer side, from the first to the last; those of outputs are half as wide.
 LEVELS = (8, 16, 24, 32, 48)
-#: From this eps on floors and priors are smooth after the first grid. Along half of the longer side: cells of the meshes, outputs in
-#: each cell, inputs in each cell of the prior, and inputs and outputs that are looked at.
-SMOOTH = 2.5
-MESHES = ((6, 4, 4, 16, 20), (8, 4, 6, 20, 28), (12, 5, 5, 30, 40))
+#: From this eps on (for |y - x|, and its square) floors and priors are smooth after the first grid. Along half of the longer side:
+#: cells of the floor, its outputs, cells of the prior, its inputs, inputs and outputs looked at.
+SMOOTH = 5.5, 6.5
+MESHES = ((6, 24, 6, 24, 16, 24), (10, 36, 12, 36, 36, 40), (12, 60, 20, 50, 48, 56))
+#: They are as many in a square; in a rectangle, which has fewer symmetries, this share times the square root of its sides' ratio,
+#: and at most so many times.
+OBLONG, STRETCH = 0.75, 3.0
+#: How many times as long as the last step the next one takes at least.
+LONGER = 2.0
 #: The least eps: ratios are those of integers over 2^62. The largest: grids are too coarse beyond. The shortest and the longest
 #: side: squares neither overflow nor underflow.
-LEAST, MOST, SHORTEST, LONGEST = 1e-6, 8.0, 1e-100, 1e100
+LEAST, MOST, SHORTEST, LONGEST = 1e-6, 10.0, 1e-100, 1e100
 
 
 def accepts(problem: Problem) -> str | None:
@@ -58,19 +64,26 @@ def design(run: Run) -> Solution:
     """See `optdp.solve_kernel`."""
     problem = run.problem
     kept: dict[str, Any] = {"value": np.inf, "bound": -1.0, "stopped": False}
-    smooth: list[Any] = [(_smooth, mesh) for mesh in MESHES]
+    widths = [float(side.exact_width) for side in problem.domain.sides]  # type: ignore[union-attr]
+    thin = math.sqrt(max(widths) / min(widths))
+    share = 1.0 if thin == 1 else min(OBLONG * thin, STRETCH)
+    smooth: list[Any] = [(_smooth, [round(share * count) for count in mesh]) for mesh in MESHES]
     grids: list[Any] = [(_level, cells) for cells in LEVELS]
-    for step, size in grids[:1] + smooth if float(problem.eps) >= SMOOTH else grids:
+    for step, size in grids[:1] + smooth if float(problem.eps) >= SMOOTH[int(problem.loss.exponent) - 1] else grids:
+        began = run.left()
         step(run, size, kept)
         cells = size if step is _level else 2 * size[0]
         run.progress(f"{cells} cells", kept["bound"], kept["value"])
-        if kept["value"] - kept["bound"] <= run.rtol * kept["value"] or kept["stopped"] or not run.left():
+        if kept["value"] - kept["bound"] <= run.rtol * kept["value"] or kept["stopped"]:
+            break
+        if run.left() < LONGER * (began - run.left()):
+            kept["stopped"] = True
             break
     return run.solution(
         kept["made"], kept["proof"], f"{kept['columns']} columns: floors of a quarter's outputs, and the loss",
         f"{1 + kept['rows']} rows: total mass, cuts", "HiGHS (cutting planes)", (max(kept["bound"], 0.0), kept["value"]),
         objective=kept["objective"], message=f"{cells} cells along the longer side",
-        stopped=kept["stopped"] or not run.left(), build=kept["build"], arguments=kept["arguments"],
+        stopped=kept["stopped"], build=kept["build"], arguments=kept["arguments"],
     )  # fmt: skip
 
 
@@ -96,24 +109,31 @@ def _level(run: Run, cells: int, kept: dict[str, Any]) -> None:
     })  # fmt: skip
 
 
-def _smooth(run: Run, mesh: tuple[int, int, int, int, int], kept: dict[str, Any]) -> None:
+def _smooth(run: Run, mesh: list[int], kept: dict[str, Any]) -> None:
     """Both sides with smooth functions."""
     problem: Any = run.problem
     domain, power, eps = problem.domain, int(problem.loss.exponent), float(problem.eps)
-    cells, parts, fine, inputs, outputs = mesh
+    cells, count, coarse, fine, inputs, outputs = mesh
     widths = [side.exact_width for side in domain.sides]
     sides = np.array([float(w / max(widths)) for w in widths])
-    x, (y, table) = solvers.inputs_of(sides, inputs), solvers.lattice(sides, cells, parts)
+    x, (y, table) = solvers.inputs_of(sides, inputs), solvers.lattice(sides, cells, count, solvers.GRADED)
     found = solve_floors(solvers.losses(x, y, power), eps, tolerance=run.rtol / 10, basis=table, left=run.left)
     thresholds = found.masses / np.maximum(found.weights, 1e-300)
     _send(run, _placed(domain, y / sides), found.floors, kept, {
         "objective": found.value * float(max(widths)) ** power, "columns": table.shape[1] + 1, "rows": found.cuts,
-        "build": build_smooth, "arguments": (problem, cells, parts, *(
+        "build": build_smooth, "arguments": (problem, cells, count, *(
             tuple(map(tuple, part[found.weights > 0].reshape(-1, k).tolist())) for part, k in ((x, 2), (thresholds, 1))
         )),
     })  # fmt: skip
     prior = solvers.best_prior(
-        sides, eps, power, lambda x: solvers.thresholds_of(x, y, found.floors, eps, power), cells, fine, outputs, run.left
+        sides,
+        eps,
+        power,
+        lambda x: solvers.thresholds_of(x, y, found.floors, eps, power),
+        coarse,
+        fine,
+        outputs,
+        run.left,
     )
     if prior is not None:
         _prove(run, np.minimum(prior.inputs / sides, 0.5), prior.weights, prior.thresholds, kept)
@@ -158,7 +178,11 @@ def build_model(problem: Problem, cells: int) -> LinearProgram:
 
 
 def build_smooth(
-    problem: Problem, cells: int, parts: int, inputs: tuple[tuple[float, float], ...], thresholds: tuple[tuple[float], ...]
+    problem: Problem,
+    cells: int,
+    count: int,
+    inputs: tuple[tuple[float, float], ...],
+    thresholds: tuple[tuple[float], ...],
 ) -> LinearProgram:
     """The program of floors that are sums of a few functions, with the cuts of its multipliers: t is the loss in the problem's own
     units, and the columns of the floor are masses.
@@ -166,7 +190,7 @@ def build_smooth(
     domain: Any = problem.domain
     widths, eps = [float(side.exact_width) for side in domain.sides], float(problem.eps)  # type: ignore[arg-type]
     unit, power = max(widths), int(problem.loss.exponent)  # type: ignore[arg-type]
-    y, table = solvers.lattice(np.array(widths) / unit, cells, parts)
+    y, table = solvers.lattice(np.array(widths) / unit, cells, count, solvers.GRADED)
     nu = np.array(thresholds)
     reduced = solvers.losses(np.array(inputs), y, power) - nu
     cuts = (reduced + np.expm1(eps) * np.minimum(reduced, 0.0)) @ table * unit**power

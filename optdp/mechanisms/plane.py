@@ -35,8 +35,9 @@ OUTPUTS = 2**14
 CELLS, CORNERS = 128, 2**26
 #: Distances between inputs and outputs that are computed at once.
 BLOCK = 2**20
-#: Cells are halved until what is left is this share of the value, or so many distances have been computed.
-CLOSE, DISTANCES = 2.0**-15, 2**24
+#: Cells are halved until what is left is this share of the value (where inputs favour few outputs), or so many distances have been
+#: computed.
+CLOSE, CLOSER, DISTANCES = 2.0**-13, 2.0**-15, 2**25
 #: Coordinates in units of the longer side, their differences and norms: floats are within this of the exact numbers, and so are
 #: distances and their squares.
 ROUNDING = 2.0**-47
@@ -174,6 +175,7 @@ class PlaneMechanism(Mechanism):
 
         if not far.size:
             return self.atoms()[place].reshape(np.shape(x))
+
         def nearest(which: np.ndarray) -> np.ndarray:
             asked = drawn[which] - (TOTAL - self._rest)
             if self._few < len(self.outputs) // 4:
@@ -293,14 +295,15 @@ class PlaneMechanism(Mechanism):
         counts = np.maximum(1, np.round(16 * self._sides)).astype(int)
         centres, half = _cells(self._sides, counts)
         attained, closed, done, worst = 0.0, 0.0, 0, [*grid_of(*np.stack([np.zeros(2), self._sides], axis=1))]
-        each = min(self._few, n)
+        few = self._few < n // 4
+        each, close = (self._few, CLOSE) if few else (n, CLOSER)
         while len(centres):
-            work.count(0.4 * len(centres) * each)
+            work.count((0.15 if few else 0.4) * len(centres) * each)
             done += len(centres) * each
             found = self._blocks(centres, lambda some, half=half: self._cell(some, half, power, floors), each)  # type: ignore[misc]
             attained = max(attained, float(found[:, 0].max()))
             worst.append(centres[int(np.argmax(found[:, 0]))])
-            open_ = found[:, 1] > attained * (1 + CLOSE)
+            open_ = found[:, 1] > attained * (1 + close)
             if done + 4 * int(open_.sum()) * each > DISTANCES:
                 open_[:] = False
             closed = max(closed, float(found[~open_, 1].max(initial=0.0)))

@@ -38,6 +38,10 @@ IDLE = 6
 CUTS, FEWEST = 0.1, 20
 
 
+#: Outputs that are sought among first for what an input favours.
+FAVOURED = 128
+
+
 @dataclass(frozen=True)
 class Floors:
     """A floor and a dual point, in floats: to be checked like any solver's answer.
@@ -103,12 +107,18 @@ class Bathtubs:
     def rows(self, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """(J, the best nu) for each input."""
         v = self.spread(v)
-        extra = self.high * v[self.order]
-        before = np.cumsum(extra, axis=1) - extra
-        rest = 1 - self.low * float(v.sum())
+        rest, few = 1 - self.low * float(v.sum()), FAVOURED
+        while True:  # what is favoured are the nearest few
+            order, losses = self.order[:, :few], self.sorted[:, :few]
+            extra = self.high * v[order]
+            total = np.cumsum(extra, axis=1)
+            if few >= v.size or total[:, -1].min() >= rest:
+                break
+            few *= 8
+        before = total - extra
         last = np.maximum((before < rest).sum(axis=1) - 1, 0)
-        filled = np.einsum("xy,xy->x", np.clip(rest - before, 0.0, extra), self.sorted)
-        return self.low * (self.loss @ v) + filled, np.take_along_axis(self.sorted, last[:, None], axis=1)[:, 0]
+        filled = np.einsum("xy,xy->x", np.clip(rest - before, 0.0, extra), losses)
+        return self.low * (self.loss @ v) + filled, np.take_along_axis(losses, last[:, None], axis=1)[:, 0]
 
     def overall(self, rows: np.ndarray) -> float:
         """The largest or the mean."""
@@ -121,8 +131,11 @@ class Bathtubs:
 
     def repaired(self, weights: np.ndarray, masses: np.ndarray) -> np.ndarray:
         """Masses less a multiple of the weights such that no output has a negative price: they sum to a lower bound."""
+        kept = np.flatnonzero((weights != 0) | (masses != 0))
+        some, whole, masses = self.loss[kept], masses, masses[kept]
+        weights = weights[kept]
         for _ in range(30):
-            reduced = weights[:, None] * self.loss - masses[:, None]
+            reduced = weights[:, None] * some - masses[:, None]
             favoured = reduced < 0
             prices = self.low * reduced.sum(axis=0) + self.high * np.where(favoured, reduced, 0.0).sum(axis=0)
             slopes = self.low * float(weights.sum()) + self.high * (weights @ favoured)
@@ -132,7 +145,9 @@ class Bathtubs:
             masses = masses - step * weights
             if abs(step) <= 2.0**-52 * abs(float(masses.sum())):
                 break
-        return masses
+        whole = whole.copy()
+        whole[kept] = masses
+        return whole
 
 
 def solve_floors(
@@ -202,7 +217,16 @@ def solve_floors(
         rounds, idle = rounds + 1, idle + 1 if bound > 0 and value - bound > 0.99 * before else 0
         tell(bound * scale, value * scale)
     best, value = _trimmed(tubs, best, value, tolerance)
-    return Floors(tubs.spread(best * tubs.low), weights, masses * scale, value * scale, bound * scale, rounds, inputs.size, stopped)
+    return Floors(
+        tubs.spread(best * tubs.low),
+        weights,
+        masses * scale,
+        value * scale,
+        bound * scale,
+        rounds,
+        inputs.size,
+        stopped,
+    )
 
 
 def _trimmed(tubs: Bathtubs, best: np.ndarray, value: float, tolerance: float) -> tuple[np.ndarray, float]:

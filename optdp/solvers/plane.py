@@ -15,7 +15,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from optdp.solvers.floors import Bathtubs, solve_floors
+from optdp.mechanisms.plane import grid_of
+from optdp.solvers.floors import Bathtubs
 from optdp.solvers.lp import Highs, LinearProgram
 
 #: Nodes are at half a side times shares to this power: closer near the ends. Those of a prior, of inputs and of outputs looked at.
@@ -34,39 +35,51 @@ class Axis:
     table: np.ndarray
 
 
-def axis(side: float, cells: int, parts: int, power: float, *, half: bool = False) -> Axis:
-    """Of so many `cells` of half a side, each with so many coordinates."""
+def axis(side: float, cells: int, count: int, power: float, *, half: bool = False) -> Axis:
+    """Of so many `cells` of half a side, with about `count` coordinates in all, evenly: at least one in each."""
     nodes = side / 2 * (np.arange(cells + 1) / cells) ** power
-    share = (np.arange(parts) + 0.5) / parts
     steps = np.diff(nodes)
-    at = np.concatenate([[0.0], (nodes[:-1, None] + steps[:, None] * share).ravel()])
+    parts = np.maximum(1, np.round(steps / (side / 2) * count)).astype(int)
+    cell = np.repeat(np.arange(cells), parts)
+    share = np.concatenate([(np.arange(k) + 0.5) / k for k in parts])
+    at = np.concatenate([[0.0], nodes[cell] + steps[cell] * share])
     table = np.zeros((cells + 2, at.size))
     table[cells + 1, 0] = 1.0
-    for k, step in enumerate(steps):
-        here = slice(1 + k * parts, 1 + (k + 1) * parts)
-        table[k, here], table[k + 1, here] = step * (1 - share), step * share
+    mass = (steps / parts)[cell]
+    table[cell, np.arange(1, at.size)] = mass * (1 - share)
+    table[cell + 1, np.arange(1, at.size)] = mass * share
     if not half:
         at, table = np.concatenate([at, side - at[::-1]]), np.hstack([table, table[:, ::-1]])
     return Axis(at, table / table.sum(axis=1, keepdims=True))
 
 
 def products(first: Axis, second: Axis) -> tuple[np.ndarray, np.ndarray]:
-    """(points, one in each row; the weight of each point, in rows, in each product of two functions)."""
-    points = np.stack(np.meshgrid(first.at, second.at, indexing="ij"), axis=-1).reshape(-1, 2)
-    return points, np.kron(first.table, second.table).T
+    """(points, one in each row; the weight of each point, in rows, in each product of two functions).
+
+    In squares, where two axes are alike, so are the weights of points that are each other's image.
+    """
+    points, n = grid_of(first.at, second.at), len(first.table)
+    table = np.kron(first.table, second.table)
+    if np.array_equal(first.at, second.at):
+        one, two = np.triu_indices(n)
+        table = (table[one * n + two] + table[two * n + one]) / 2
+    return points, table.T
 
 
-def lattice(sides: np.ndarray, cells: int, parts: int) -> tuple[np.ndarray, np.ndarray]:
-    """`products` for outputs: `cells` along half of the longer side (1 long)."""
-    counts = np.maximum(1, np.round(cells * sides)).astype(int)
-    return products(*(axis(s, k, parts, GRADED) for s, k in zip(sides, counts, strict=True)))
+def lattice(
+    sides: np.ndarray, cells: int, count: int, power: float, *, half: bool = False
+) -> tuple[np.ndarray, np.ndarray]:
+    """`products` of axes with so many cells and coordinates along half of the longer side (1 long)."""
+    return products(
+        *(axis(s, max(1, round(cells * s)), max(1, round(count * s)), power, half=half) for s in sides.tolist())
+    )
 
 
 def inputs_of(sides: np.ndarray, count: int) -> np.ndarray:
-    """Inputs of the lower quarter, `count` + 1 along half of the longer side, in rows."""
+    """Inputs of the lower quarter (of a square: half of it), `count` + 1 along half of the longer side, in rows."""
     counts = np.maximum(1, np.round(count * sides)).astype(int)
-    ways = [s / 2 * np.linspace(0, 1, k + 1) ** INNER for s, k in zip(sides, counts, strict=True)]
-    return np.stack(np.meshgrid(*ways, indexing="ij"), axis=-1).reshape(-1, 2)
+    found = grid_of(*(s / 2 * np.linspace(0, 1, k + 1) ** INNER for s, k in zip(sides, counts, strict=True)))
+    return found[found[:, 0] <= found[:, 1]] if sides[0] == sides[1] else found
 
 
 def losses(inputs: np.ndarray, outputs: np.ndarray, power: int) -> np.ndarray:
@@ -95,16 +108,15 @@ def thresholds_of(inputs: np.ndarray, outputs: np.ndarray, floors: np.ndarray, e
 
 
 def best_prior(
-    sides: np.ndarray, eps: float, power: int, thresholds: Callable[[np.ndarray], np.ndarray], cells: int, parts: int,
+    sides: np.ndarray, eps: float, power: int, thresholds: Callable[[np.ndarray], np.ndarray], cells: int, count: int,
     outputs: int, left: Callable[[], float],
 ) -> Prior | None:  # fmt: skip
     """The prior that promises most with about these thresholds; None without an answer of the solver.
 
-    **Arguments:** `cells`: of the density's mesh along half of the longer side (1 long), each with so many `parts`; `outputs`: of
-    the grid, in cells along it.
+    **Arguments:** `cells`, `count`: of the density's mesh and of inputs along half of the longer side (1 long); `outputs`: cells of
+    the grid along it.
     """
-    counts = np.maximum(1, np.round(cells * sides)).astype(int)
-    inputs, table = products(*(axis(s, k, parts, INNER, half=True) for s, k in zip(sides, counts, strict=True)))
+    inputs, table = lattice(sides, cells, count, INNER, half=True)
     y = inputs_of(sides, outputs)
     mirrored = [np.where(flip, sides - y, y) for flip in ((0, 0), (0, 1), (1, 0), (1, 1))]
     far, nu, more = [losses(image, inputs, power) for image in mirrored], thresholds(inputs), math.expm1(eps)
@@ -128,7 +140,11 @@ def best_prior(
             variables={"prior": slice(0, worth.size), "shortfall": slice(worth.size, worth.size + 1)}, name="optdp-plane-prior",
         )  # fmt: skip
         solved = Highs(method="ipm").solve(program, time_limit=max(left(), 5.0))
-        if not solved.usable or solved.x.size != worth.size + 1 or not -solved.objective > (best.bound if best else 0.0):
+        if (
+            not solved.usable
+            or solved.x.size != worth.size + 1
+            or not -solved.objective > (best.bound if best else 0.0)
+        ):
             break
         shares = np.maximum(solved.x[:-1], 0.0).reshape(len(layers), -1) @ table.T
         weights = shares.sum(axis=0)
