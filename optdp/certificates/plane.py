@@ -42,7 +42,7 @@ CELLS = 48
 CLOSE, PAIRS = 2.0**-15, 2**25
 #: At most so many cells along the longer half of a grid of outputs.
 FINE = 64
-#: The share of the largest weight below which inputs are left out; how often thresholds are moved for a grid's outputs, and for all.
+#: The share of the largest weight below which inputs are left out; how often thresholds are moved, for a grid and for all outputs.
 FAINT, STEPS, MOVES = 1e-9, 20, 4
 #: Pairs that are computed at once.
 BLOCK = 2**20
@@ -212,7 +212,7 @@ class Prices:
     def _cells(
         self, centres: np.ndarray, half: np.ndarray, planes: np.ndarray, pairs: np.ndarray, sizes: np.ndarray
     ) -> np.ndarray:
-        """(about g at the centre, a lower bound on the cell) in each row; `planes`: value and slopes of what lies below the convex
+        """(about g at the centre, a lower bound on the cell) in each row; `planes`: value and slopes of what is below the convex
         part, in each row; `pairs`: so many (`sizes`) near inputs of each cell, one cell after the other.
         """
         rows = np.repeat(np.arange(len(centres)), sizes)

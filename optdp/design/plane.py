@@ -30,8 +30,8 @@ from optdp.solvers.lp import LinearProgram
 
 #: Cells of the grids of inputs along the longer side, from the first to the last; those of outputs are half as wide.
 LEVELS = (8, 16, 24, 32, 48)
-#: From this eps on (for |y - x|, and its square) floors and priors are smooth after the first grid. Along half of the longer side:
-#: cells of the floor, its outputs, cells of the prior, its inputs, inputs and outputs looked at.
+#: From this eps on (for |y - x|, and its square) floors and priors are smooth after the first grid. Along half of the longer
+#: side: cells of the floor, its outputs, cells of the prior, its inputs, inputs and outputs looked at.
 SMOOTH = 5.5, 6.5
 MESHES = ((6, 24, 6, 24, 16, 24), (10, 36, 12, 36, 36, 40), (12, 60, 20, 50, 48, 56))
 #: They are as many in a square; in a rectangle, which has fewer symmetries, this share times the square root of its sides' ratio,
@@ -62,21 +62,22 @@ def accepts(problem: Problem) -> str | None:
 
 def design(run: Run) -> Solution:
     """See `optdp.solve_kernel`."""
-    problem = run.problem
+    problem: Any = run.problem
     kept: dict[str, Any] = {"value": np.inf, "bound": -1.0, "stopped": False}
-    widths = [float(side.exact_width) for side in problem.domain.sides]  # type: ignore[union-attr]
+    widths = [float(side.exact_width) for side in problem.domain.sides]
     thin = math.sqrt(max(widths) / min(widths))
     share = 1.0 if thin == 1 else min(OBLONG * thin, STRETCH)
     smooth: list[Any] = [(_smooth, [round(share * count) for count in mesh]) for mesh in MESHES]
     grids: list[Any] = [(_level, cells) for cells in LEVELS]
-    for step, size in grids[:1] + smooth if float(problem.eps) >= SMOOTH[int(problem.loss.exponent) - 1] else grids:
+    steps = grids[:1] + smooth if float(problem.eps) >= SMOOTH[int(problem.loss.exponent) - 1] else grids
+    for step, size in steps:
         began = run.left()
         step(run, size, kept)
         cells = size if step is _level else 2 * size[0]
         run.progress(f"{cells} cells", kept["bound"], kept["value"])
         if kept["value"] - kept["bound"] <= run.rtol * kept["value"] or kept["stopped"]:
             break
-        if run.left() < LONGER * (began - run.left()):
+        if (step, size) != steps[-1] and run.left() < LONGER * (began - run.left()):
             kept["stopped"] = True
             break
     return run.solution(
@@ -157,7 +158,7 @@ def _send(run: Run, points: np.ndarray, floors: np.ndarray, kept: dict[str, Any]
     """Keep the mechanism with this floor and what is `told` of its program, if it is better."""
     used = np.sort(np.argsort(-floors, kind="stable")[: min(OUTPUTS, int((floors > 1e-9 * floors.max()).sum()))])
     ratio = enclosures.exp_below(run.problem.eps)  # type: ignore[arg-type]
-    made = PlaneMechanism.of_floors(run.problem.domain, points[used], floors[used], ratio)  # type: ignore[arg-type]
+    made = PlaneMechanism.of_floors(run.problem.domain, points[used], floors[used], ratio)
     value = made.enclose(run.problem.objective)[1]
     if value < kept["value"]:
         kept.update(value=value, made=made, **told)
@@ -184,12 +185,12 @@ def build_smooth(
     inputs: tuple[tuple[float, float], ...],
     thresholds: tuple[tuple[float], ...],
 ) -> LinearProgram:
-    """The program of floors that are sums of a few functions, with the cuts of its multipliers: t is the loss in the problem's own
-    units, and the columns of the floor are masses.
+    """The program of floors that are sums of a few functions, with the cuts of its multipliers: t is the loss in the units of
+    the problem, and the columns of the floor are masses.
     """
     domain: Any = problem.domain
     widths, eps = [float(side.exact_width) for side in domain.sides], float(problem.eps)  # type: ignore[arg-type]
-    unit, power = max(widths), int(problem.loss.exponent)  # type: ignore[arg-type]
+    unit, power = max(widths), int(problem.loss.exponent)
     y, table = solvers.lattice(np.array(widths) / unit, cells, count, solvers.GRADED)
     nu = np.array(thresholds)
     reduced = solvers.losses(np.array(inputs), y, power) - nu

@@ -6,8 +6,8 @@ it: the best row for every loss that does not fall with the distance.
 
 **The value.** Rows are the best among those within the limits, which are the same for all inputs. So the row of a cell's centre
 bounds the expected loss of every input x in the cell, and for a loss that is convex in x its mean is largest at a corner. What
-the floors contribute is the same function of x for all rows, convex, and so at most what its values on a grid say in between. What
-all this loses falls with the square of the cell's size. Cells are halved where it matters.
+the floors contribute is the same function of x for all rows, convex, and so at most what its values on a grid say in between.
+What all this loses falls with the square of the cell's size. Cells are halved where it matters.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ OUTPUTS = 2**14
 CELLS, CORNERS = 128, 2**26
 #: Distances between inputs and outputs that are computed at once.
 BLOCK = 2**20
-#: Cells are halved until what is left is this share of the value (where inputs favour few outputs), or so many distances have been
-#: computed.
+#: Cells are halved until what is left is this share of the value (where inputs favour few outputs, and else), or so many
+#: distances have been computed.
 CLOSE, CLOSER, DISTANCES = 2.0**-13, 2.0**-15, 2**25
 #: Coordinates in units of the longer side, their differences and norms: floats are within this of the exact numbers, and so are
 #: distances and their squares.
@@ -156,8 +156,8 @@ class PlaneMechanism(Mechanism):
 
     @cached_property
     def _few(self) -> int:
-        """Twice as many of the nearest outputs as take, on average, what the floors leave: what is sent beyond the floors is nearly
-        always one of these.
+        """Twice as many of the nearest outputs as take, on average, what the floors leave: what is sent beyond the floors is
+        nearly always one of these.
         """
         return 2 * math.ceil(self._rest * len(self.outputs) / max(float(np.sum(self._room.astype(float))), 1.0)) + 8
 

@@ -3,8 +3,8 @@
 A floor is a sum of products of functions of one coordinate, each alike at both ends of its side: hats between the nodes of a mesh
 that is finer near the ends, and an atom at both ends. On the outputs of a lattice, which is what is sent, the best coefficients
 are found by `optdp.solvers.floors`. So is a prior of inputs, as a density with atoms on the sides: given how far inputs favour
-outputs, which is known from the floor, a prior and a little shift of these thresholds that promise most are a linear program, with
-a row for each output of a grid.
+outputs, which is known from the floor, a prior and a little shift of these thresholds that promise most are a linear program,
+with a row for each output of a grid.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from optdp.mechanisms.plane import grid_of
 from optdp.solvers.floors import Bathtubs
 from optdp.solvers.lp import Highs, LinearProgram
 
-#: Nodes are at half a side times shares to this power: closer near the ends. Those of a prior, of inputs and of outputs looked at.
+#: Nodes are at half a side times shares to this power, closer near the ends: of floors; of priors, and of what is looked at.
 GRADED, INNER = 1.6, 1.3
 #: By how much thresholds are moved up or down, as shares, in each of so many programs.
 SHIFTS = (0.03, 0.012)
@@ -113,8 +113,8 @@ def best_prior(
 ) -> Prior | None:  # fmt: skip
     """The prior that promises most with about these thresholds; None without an answer of the solver.
 
-    **Arguments:** `cells`, `count`: of the density's mesh and of inputs along half of the longer side (1 long); `outputs`: cells of
-    the grid along it.
+    **Arguments:** `cells`, `count`: of the density's mesh and of inputs along half of the longer side (1 long); `outputs`: cells
+    of the grid along it.
     """
     inputs, table = lattice(sides, cells, count, INNER, half=True)
     y = inputs_of(sides, outputs)

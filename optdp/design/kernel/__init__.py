@@ -657,8 +657,8 @@ class _Search:
         best: tuple[float, tuple[np.ndarray, np.ndarray, np.ndarray]] | None = None
         idle, most = 0, PIECES
         if self.stopped or not self.run.left():  # three seconds more, and a third of the limit
-            law = task.problem.loss.branches(task.problem.domain.exact_width, True, task.eps)  # type: ignore[union-attr]
-            most = int(np.clip(EXACT * (3 + self.run.time_limit / 3) / (1 + len(law.knots)), LEAST, FEW))  # type: ignore[union-attr]
+            law = task.problem.loss.branches(task.problem.domain.exact_width, True, task.eps)
+            most = int(np.clip(EXACT * (3 + self.run.time_limit / 3) / (1 + len(law.knots)), LEAST, FEW))
         for _ in range(CUTTINGS):
             pieces = _mirrored(*floor.pieces(counts), task)
             if best is not None and pieces[0].size > most:
