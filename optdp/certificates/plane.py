@@ -42,7 +42,7 @@ CELLS = 48
 CLOSE, PAIRS = 2.0**-15, 2**25
 #: At most so many cells along the longer half of a grid of outputs.
 FINE = 64
-#: The share of the largest weight below which inputs are left out; how often thresholds are moved, for a grid and for all outputs.
+#: The share of the largest weight below which inputs are left out; how often thresholds are moved, for a grid and for good.
 FAINT, STEPS, MOVES = 1e-9, 20, 4
 #: Pairs that are computed at once.
 BLOCK = 2**20
