@@ -249,6 +249,9 @@ def test_refusals():
             optdp.Quantile(level)
     with pytest.raises(ValueError, match=r"no design solves: the least worst-case 0\.9-quantile"):
         optdp.solve(optdp.Problem(optdp.LDP(1.0), (0, 1), optdp.Quantile(0.9)))
+    for privacy in (optdp.RDP(2.0, 1.0), optdp.KL(0.5)):  # the first probability was not solved, and the level blamed
+        with pytest.raises(ValueError, match=r"^rtol = 1e-06 is not allowed: rtol must be a number in \[1e-05, 1\]"):
+            optdp.solve_additive(privacy, loss=optdp.Quantile(0.9), rtol=1e-6)
     published = noise.Laplace(1.0)
     with pytest.raises(TypeError, match="no proven value"):
         published.enclose(optdp.Quantile(0.9))

@@ -16,7 +16,7 @@ import optdp
 from optdp.exact.lattice import Lattice
 from optdp.exact.sampling import LIMB
 from optdp.mechanisms import kernel as module
-from optdp.mechanisms.kernel import KernelMechanism
+from optdp.mechanisms.kernel import KernelMechanism, spacing
 from optdp.mechanisms.piecewise import CELLS
 from optdp.problem.losses import as_loss
 from tests.kernels import mechanisms, unbiased
@@ -536,3 +536,12 @@ def test_averages_where_a_density_is_high_hold_on_both_sides(loss, ends):
     y = mechanism._places[0][0] * mechanism._sent.step
     lost = [Fraction(float(as_loss(loss)(float(abs(y - x))))) for x in (a, b)]
     assert Fraction(low) <= max(lost) and min(lost) <= Fraction(high)
+
+
+def test_windows_of_a_few_billionths_are_far_above_what_floats_tell():
+    """What outputs of exact means may be is coarser by far, and was asked for here, too: the search ended after two meshes."""
+    domain = optdp.Interval(0, 1)
+    assert spacing(domain, 0.0, 1.0) > 1e-12 > 1e-14 > spacing(domain, 0.0, 1.0, mean=False)
+    assert spacing(optdp.Interval(2**52, 2**52 + 8), 0.0, 1.0, mean=False) == 1 / 8
+    found = optdp.solve_kernel(30.0, "abs", rtol=1e-6, time_limit=0.5)
+    assert "floats" not in found.program.message and found.lower_bound <= found.value
