@@ -3,7 +3,7 @@
 import math
 from dataclasses import replace
 from fractions import Fraction
-from itertools import product
+from itertools import pairwise, product
 
 import numpy as np
 import pytest
@@ -253,7 +253,7 @@ def test_roundings_of_prices_are_allowed_for(seed):
 
 @given(st.integers(0, 10**6), st.sampled_from([1, 2]))
 def test_near_inputs_are_all_that_count_below_the_convex_part(seed, power):
-    """Many small windows: g from its definition at random outputs and around inputs is not below what is proven, which is near."""
+    """Many small windows: g from its definition at random outputs and at inputs is not below what is proven, which is near."""
     rng = np.random.default_rng(seed)
     n = int(rng.integers(20, 60))
     inputs, more = rng.random((n, 2)) * (1.0, 0.6), float(np.expm1(rng.uniform(4, 10)))
@@ -292,7 +292,7 @@ def test_functions_of_an_axis_are_masses_that_are_alike_at_both_ends():
         inner = found.at[(found.at > 0) & (found.at < 0.4)]  # hats with these masses sum to an even density
         even = (steps / 2 @ found.table[:-1])[1 : 1 + inner.size] * (1 if half else 2)
         width = np.diff(nodes)[np.searchsorted(nodes, inner) - 1]
-        parts = np.array([np.sum((inner > a) & (inner < b)) for a, b in zip(nodes, nodes[1:], strict=False)])
+        parts = np.array([np.sum((inner > a) & (inner < b)) for a, b in pairwise(nodes)])
         assert np.allclose(even, width / parts[np.searchsorted(nodes, inner) - 1])
 
 
