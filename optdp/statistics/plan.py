@@ -905,7 +905,7 @@ def plan(
     if any(g == "frequencies" for name, g in goals.items() if not isinstance(schema[name], Category)):
         raise ValueError("goal = 'frequencies' is not allowed for numbers: use 'distribution'")
     for name, column in schema.items():
-        if isinstance(column.domain, Interval):
+        if isinstance(column.domain, Interval) and goals[name] in ("mean", "answers"):  # whose squares count
             refuse_width(f"schema[{name!r}]", column.domain)
         if isinstance(column.domain, Interval) and goals[name] != "answers":
             refuse_few_floats(f"schema[{name!r}]", column.domain, FLOATS)
