@@ -614,11 +614,13 @@ class LatticeNoise(Mechanism):
 
     def mean(self, x: ArrayLike) -> np.ndarray:
         inputs = self.domain.check(x)
-        return (
-            self._mass(np.arange(self.steps + 1), inputs[..., None]) @ self.atoms()
-            if self.clamped
-            else np.array(inputs)
-        )
+        return inputs + self._bias(inputs)
+
+    def _bias(self, inputs: np.ndarray) -> np.ndarray:
+        if not self.clamped:
+            return np.zeros(inputs.shape)
+        masses = self._mass(np.arange(self.steps + 1), inputs[..., None])
+        return np.asarray(np.sum(masses * (self.atoms() - inputs[..., None]), axis=-1))
 
     def expected_loss(self, x: ArrayLike, loss: LossLike = "abs") -> np.ndarray:
         law, inputs = self._loss(loss), self.domain.check(x)
