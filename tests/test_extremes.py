@@ -349,6 +349,30 @@ def test_biases_far_from_0_are_those_of_the_same_mechanism_next_to_it(kind):
     assert np.abs(other.mean(far + x) - far - one.mean(x)).max() <= 0.5
 
 
+class DensityAlone(optdp.Mechanism):
+    """A density and no formulas: all else is numerical."""
+
+    def __init__(self, known):
+        self.known, self.domain = known, known.domain
+
+    def randomize(self, x, rng=None):
+        return self.known.randomize(x, rng)
+
+    def density(self, y, x):
+        return self.known.density(y, x)
+
+    def support(self, x=None):
+        return self.known.support(x)
+
+
+def test_numerical_means_far_from_0_are_as_accurate_as_next_to_it():
+    """Quadrature was relative to outputs: a mean on [2^30, 2^30 + 1] was off by 7.9."""
+    far = 2.0**30
+    known = CompositeMechanism.private(1.0, 0.4, (far, far + 1), Sine(), Quartic(0.7))
+    x = far + np.array([0.0, 0.3, 0.8])
+    assert DensityAlone(known).mean(x) - far == pytest.approx(known.mean(x) - far, abs=3e-7)
+
+
 @pytest.mark.parametrize("shift", [0, 2**52])
 def test_variances_of_outputs_on_an_alphabet_do_not_depend_on_where_they_are(shift):
     """They were differences of squares, rounded to 2^52."""
