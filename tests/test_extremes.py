@@ -16,7 +16,7 @@ from optdp.exact.numbers import span
 from optdp.exact.rounding import TOTAL, Table
 from optdp.mechanisms.baselines import unbiased
 from optdp.mechanisms.baselines.clamped import ClampedLaplace, ClampedStaircase, clamped_discrete_laplace
-from optdp.mechanisms.baselines.noise import truncated_radius
+from optdp.mechanisms.baselines.noise import Staircase, truncated_radius
 from optdp.mechanisms.composite import CompositeMechanism
 from optdp.mechanisms.finite import FiniteMechanism
 from optdp.mechanisms.frequency import FrequencyOracle
@@ -407,6 +407,14 @@ def test_losses_are_the_same_in_all_units(kind, unit):
     assert made(unit).expected_loss(unit * x, "abs") / unit == pytest.approx(
         made(1.0).expected_loss(x, "abs"), rel=1e-9
     )
+
+
+@pytest.mark.parametrize("unit", [1e-150, 1e-120, 1e120, 1e150])
+def test_losses_of_steps_of_noise_are_the_same_in_all_units(unit):
+    """Integrals of the loss are no floats: the variance of the staircase was 0, or no number."""
+    one, other, law = Staircase(1.0), Staircase(1.0, sensitivity=unit), as_loss("squared")
+    assert other.noise_loss(law) / unit**2 == pytest.approx(one.noise_loss(law), rel=1e-12)
+    assert other.partial_loss(unit, law) / unit**2 == pytest.approx(one.partial_loss(1.0, law), rel=1e-12)
 
 
 @pytest.mark.parametrize("loss", ["abs", "squared", optdp.Power(0.5), optdp.Threshold(0.3), optdp.Huber(0.4)], ids=str)
