@@ -7,6 +7,7 @@ import math
 import pickle
 import random
 import sys
+import warnings
 from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
 from itertools import pairwise, product
@@ -779,6 +780,25 @@ def test_what_the_peak_proves_holds_where_a_lattice_proves_nothing():
     """This was refused after 40 s: the lattice had a value and no bound, the peak's bracket beside it was not looked at."""
     found = optdp.solve_additive(optdp.RDP(32.0, 12.0), loss="squared", time_limit=1.0)
     assert found.gap <= 0.05 and found.verify()
+
+
+def test_moments_that_are_nothing_beside_their_limit_have_finite_slacks():
+    """Their logarithms were minus infinity, times multipliers of 0: numpy warned, and a start was lost."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", RuntimeWarning)
+        found = optdp.solve_additive(optdp.RDP(200.0, 6.0, 3), loss=optdp.Threshold(5.0), discrete=True)
+    assert found.gap <= 1e-4 and found.verify()
+
+
+def test_divergences_that_are_not_used_do_not_bend_tails():
+    """Multipliers of 0, times what is infinite far beyond the root: numpy warned, and the root was looked for below that."""
+    loss = optdp.Threshold(5.0)
+    task = divergence.Task(optdp.Problem(optdp.RDP(200.0, 20.0), optdp.Line(), loss, optdp.Additive()))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", RuntimeWarning)
+        found = [task.fall(np.array([v, 1e-9]), 0.5, 1.0, np.array([100.0, 1.0])) for v in (0.0, 1e-300)]
+        alone = task.fall(np.array([1e-9]), 0.5, 1.0, np.array([1.0]))
+    assert found[0] == alone > found[1]
 
 
 def test_a_polished_reference_costs_the_same_everywhere():

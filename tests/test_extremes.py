@@ -14,12 +14,16 @@ from optdp.design.additive.releases import budgets
 from optdp.exact import enclosures
 from optdp.exact.numbers import span
 from optdp.exact.rounding import TOTAL, Table
-from optdp.mechanisms.baselines.noise import truncated_radius
+from optdp.mechanisms.baselines import unbiased
+from optdp.mechanisms.baselines.clamped import ClampedLaplace, ClampedStaircase, clamped_discrete_laplace
+from optdp.mechanisms.baselines.noise import Staircase, truncated_radius
 from optdp.mechanisms.composite import CompositeMechanism
 from optdp.mechanisms.finite import FiniteMechanism
 from optdp.mechanisms.frequency import FrequencyOracle
 from optdp.mechanisms.kernel import KernelMechanism
+from optdp.mechanisms.mixture import MixtureMechanism
 from optdp.mechanisms.piecewise import PiecewiseMechanism
+from optdp.problem.losses import as_loss
 from optdp.problem.shapes import Quartic, Sine
 from tests.faults import Faulty
 
@@ -319,3 +323,106 @@ def test_distribution_functions_at_the_ends_and_of_no_number(kind):
     assert found[:4] == pytest.approx([0, 0, 1, 1], abs=1e-15) and np.isnan(found[4])
     with pytest.raises(TypeError, match=r"^y is not allowed"):
         mechanism.cumulative("a", x)
+
+
+@pytest.mark.parametrize(
+    "kind", ["ClampedLaplace", "ClampedStaircase", "clamped lattice", "drawn part", "mixture", "hm_tp"]
+)
+def test_biases_far_from_0_are_those_of_the_same_mechanism_next_to_it(kind):
+    """Means were rounded before inputs were taken from them: variances on [2^52, 2^52 + 8] were 5.5 for 11.0."""
+    far = 2.0**52
+
+    def made(lower):
+        area = optdp.Interval(lower, lower + 8)
+        table = Table(np.array([[2, 1, 1], [1, 2, 1], [1, 1, 2]]) * (TOTAL // 4))
+        return {
+            "ClampedLaplace": lambda: ClampedLaplace(1.0, area), "ClampedStaircase": lambda: ClampedStaircase(1.0, area),
+            "clamped lattice": lambda: clamped_discrete_laplace(1.0, area, 8),
+            "drawn part": lambda: unbiased.Mixture((unbiased.duchi(1.0, area), ClampedLaplace(1.0, area)), (0.5, 0.5)),
+            "mixture": lambda: MixtureMechanism(area, (lower, lower + 2, lower + 8), (lower, lower + 3, lower + 8), table),
+            "hm_tp": lambda: unbiased.hm_tp(1.0, area),
+        }[kind]()  # fmt: skip
+
+    one, other, x = made(0.0), made(far), np.arange(9.0)
+    assert other.variance(far + x) == pytest.approx(one.variance(x), rel=1e-12)
+    assert other._bias(far + x) == pytest.approx(one._bias(x), abs=1e-12)
+    assert np.abs(other.mean(far + x) - far - one.mean(x)).max() <= 0.5
+
+
+class DensityAlone(optdp.Mechanism):
+    """A density and no formulas: all else is numerical."""
+
+    def __init__(self, known):
+        self.known, self.domain = known, known.domain
+
+    def randomize(self, x, rng=None):
+        return self.known.randomize(x, rng)
+
+    def density(self, y, x):
+        return self.known.density(y, x)
+
+    def support(self, x=None):
+        return self.known.support(x)
+
+
+def test_numerical_means_far_from_0_are_as_accurate_as_next_to_it():
+    """Quadrature was relative to outputs: a mean on [2^30, 2^30 + 1] was off by 7.9."""
+    far = 2.0**30
+    known = CompositeMechanism.private(1.0, 0.4, (far, far + 1), Sine(), Quartic(0.7))
+    x = far + np.array([0.0, 0.3, 0.8])
+    assert DensityAlone(known).mean(x) - far == pytest.approx(known.mean(x) - far, abs=3e-7)
+
+
+@pytest.mark.parametrize("shift", [0, 2**52])
+def test_variances_of_outputs_on_an_alphabet_do_not_depend_on_where_they_are(shift):
+    """They were differences of squares, rounded to 2^52."""
+    table = Table(np.array([[2, 1, 1], [1, 2, 1], [1, 1, 2]]) * (TOTAL // 4))
+    finite = FiniteMechanism(optdp.Alphabet(3), tuple(shift + k for k in (0, 3, 8)), table)
+    rows = np.array([[2, 1, 1], [1, 2, 1], [1, 1, 2]]) / 4
+    y = np.array([0.0, 3.0, 8.0])
+    assert finite.variance([0, 1, 2]) == pytest.approx(rows @ y**2 - (rows @ y) ** 2, rel=1e-14)
+
+
+def test_variances_of_estimates_do_not_depend_on_where_they_are():
+    """Of values near 1e9 the variance was rounded to multiples of 128."""
+    near, far = (optdp.solve_lip([0.2, 0.3, 0.5], 1.0, values=(k, k + 1, k + 3)).mechanism for k in (0, 10**9))
+    assert far.kernel == near.kernel
+    assert far.variance([0, 1, 2]) == pytest.approx(near.variance([0, 1, 2]), rel=1e-6)
+
+
+@pytest.mark.parametrize("kind", ["centred", "linear", "circle", "composite", "ends", "mean"])
+@pytest.mark.parametrize("unit", [1e-300, 1e-160, 1e300])
+def test_losses_are_the_same_in_all_units(kind, unit):
+    """Integrals of the loss underflow on tiny domains: means of |Y - x| were 0, a fifth of what they are, or infinite."""
+
+    def made(width):
+        area = optdp.Circle(width) if kind == "circle" else optdp.Interval(0.0, width)
+        if kind == "composite":
+            return CompositeMechanism.private(2.0, 0.4, area)
+        if kind in ("ends", "mean"):
+            return KernelMechanism.private(2.0, (1, 2, 1), (-2.0, 0.25, 0.75), (0.25, 0.75, 3.0), 0.3, area, kind)
+        return PiecewiseMechanism.private(2.0, 0.4, area, "linear" if kind == "linear" else "centred")
+
+    x = np.array([0.0, 0.25, 0.5])
+    assert made(unit).expected_loss(unit * x, "abs") / unit == pytest.approx(
+        made(1.0).expected_loss(x, "abs"), rel=1e-9
+    )
+
+
+@pytest.mark.parametrize("unit", [1e-150, 1e-120, 1e120, 1e150])
+def test_losses_of_steps_of_noise_are_the_same_in_all_units(unit):
+    """Integrals of the loss are no floats: the variance of the staircase was 0, or no number."""
+    one, other, law = Staircase(1.0), Staircase(1.0, sensitivity=unit), as_loss("squared")
+    assert other.noise_loss(law) / unit**2 == pytest.approx(one.noise_loss(law), rel=1e-12)
+    assert other.partial_loss(unit, law) / unit**2 == pytest.approx(one.partial_loss(1.0, law), rel=1e-12)
+
+
+@pytest.mark.parametrize("loss", ["abs", "squared", optdp.Power(0.5), optdp.Threshold(0.3), optdp.Huber(0.4)], ids=str)
+@pytest.mark.parametrize("ends", [(-0.7, 1.1), (0.2, 0.9), (-0.5, -0.1), (0.0, 0.6), (0.4, 0.4), (0.0, 0.0)])
+def test_means_of_losses_are_those_of_many_places(loss, ends):
+    law = as_loss(loss)
+    places = np.linspace(*ends, 20001)
+    middle = (places[1:] + places[:-1]) / 2
+    assert float(law.between(*ends)) == pytest.approx(float(law(np.abs(middle)).mean()), abs=1e-4)
+    reach = abs(ends[1])
+    assert float(law.mean(reach)) == pytest.approx(float(law.between(0.0, reach)), rel=1e-12)

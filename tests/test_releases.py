@@ -398,11 +398,9 @@ def test_shares_of_a_budget_are_no_more_than_it_and_short_to_write(eps, delta, r
 
 def test_what_is_shared_is_said(capsys):
     """Only one release was spoken of."""
-    assert (
-        main(["solve", "additive", "--eps", "1", "--delta", "1e-6", "--releases", "10", "--accounting", "basic"]) == 0
-    )
+    asked = ["--eps", "1", "--delta", "1e-6", "--sensitivity", "2", "--releases", "10", "--accounting", "basic"]
+    assert main(["solve", "additive", *asked]) == 0
     said = capsys.readouterr().out
-    assert (
-        "this is one of 10 releases, each with noise of its own, which are (1.0, 1e-06)-DP together: a theorem" in said
-    )
+    together = "(1.0, 1e-06)-DP, where neighbours are inputs at most 2.0 apart: a theorem"
+    assert f"this is one of 10 releases, each with noise of its own, which together keep {together}" in said
     assert "over all (1/10, 1e-07)-DP mechanisms" in said

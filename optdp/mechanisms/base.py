@@ -182,8 +182,10 @@ class Mechanism(ABC):
 
     def mean(self, x: ArrayLike) -> np.ndarray:
         """E[Y | x]. On a circle: the mean direction. Default: numerical."""
-        if not isinstance(self.domain, Circle):
+        if isinstance(self.domain, Alphabet):
             return self._expectation(x, lambda point, y: y)
+        if not isinstance(self.domain, Circle):  # far from 0 quadrature of y itself would be as coarse as y is large
+            return self.domain.check(x) + self._expectation(x, lambda point, y: y - point)
         start, turn = self.domain.start, 2 * np.pi / self.domain.period
         sine = self._expectation(x, lambda _, y: np.sin(turn * (y - start)))
         cosine = self._expectation(x, lambda _, y: np.cos(turn * (y - start)))

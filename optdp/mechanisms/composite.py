@@ -392,10 +392,6 @@ def _lack(cells: int) -> Fraction:
 
 def mean_loss(shape: Shape, centre: np.ndarray, half: float, law: DistanceLoss) -> np.ndarray:
     """E L(|centre + half U|) for U from the density of a rectangle or of steps."""
-
-    def primitive(d: np.ndarray) -> np.ndarray:
-        return np.sign(d) * law.integral(np.abs(d))
-
     heights = shape._array if isinstance(shape, Steps) else np.ones(1)
-    ends = pairwise(primitive(centre + half * edge) for edge in np.linspace(-1, 1, heights.size + 1))
-    return sum(h * (b - a) for h, (a, b) in zip(heights, ends, strict=True)) / (half * 2 * heights.mean())
+    ends = pairwise(centre + half * edge for edge in np.linspace(-1, 1, heights.size + 1))
+    return sum(h * law.between(*pair) for h, pair in zip(heights, ends, strict=True)) / heights.sum()

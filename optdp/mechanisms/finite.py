@@ -103,10 +103,13 @@ class FiniteMechanism(TableMechanism):
         return symbol_array(self.outputs, self.outputs)
 
     def mean(self, x: ArrayLike) -> np.ndarray:
-        return np.asarray(self.table.rows[self.domain.index(x)] @ self._numbers())
+        numbers = self._numbers()
+        return np.asarray(numbers[0] + self.table.rows[self.domain.index(x)] @ (numbers - numbers[0]))
 
     def variance(self, x: ArrayLike) -> np.ndarray:
-        return np.asarray(self.table.rows[self.domain.index(x)] @ self._numbers() ** 2 - np.square(self.mean(x)))
+        numbers = self._numbers() - self._numbers()[0]  # squares far from 0 are rounded by more than they differ
+        apart = numbers - (self.table.rows @ numbers)[:, None]
+        return np.asarray(np.sum(self.table.rows * np.square(apart), axis=1)[self.domain.index(x)])
 
     def _numbers(self) -> np.ndarray:
         if any(isinstance(output, str) for output in self.outputs):

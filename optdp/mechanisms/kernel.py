@@ -559,8 +559,8 @@ class KernelMechanism(CellWindow):
             a = np.clip(first - self._edges[:-1], 0, cells)
             b = np.clip(first + self.width_cells - self._edges[:-1], 0, cells)
             slope = (high - low) / cells
-            near = _between(law, low + slope * a, low + slope * b, at) * (b - a) / self.width_cells
-            far = _between(law, low + 0 * at, high + 0 * at, at) * cells / CELLS
+            near = law.between(low + slope * a - at, low + slope * b - at) * ((b - a) / self.width_cells)
+            far = law.between(low - at, high - at) * (cells / CELLS)
             out.append(self._mix(far.sum(axis=1), near.sum(axis=1)))
         return np.concatenate(out).reshape(inputs.shape)
 
@@ -1020,19 +1020,6 @@ def _short(q: Fraction) -> Fraction:
     """A rational of 32 bits not below q > 0: short numbers are fast to calculate with."""
     unit = Fraction(2) ** (q.numerator.bit_length() - q.denominator.bit_length() - 32)
     return math.ceil(q / unit) * unit
-
-
-def _between(law: Any, low: np.ndarray, high: np.ndarray, x: np.ndarray) -> np.ndarray:
-    """The mean of L(|y - x|) over y in [low, high]."""
-
-    def primitive(d: np.ndarray) -> np.ndarray:
-        return np.asarray(np.sign(d) * law.integral(np.abs(d)))
-
-    span = high - low
-    flat = span <= 1e-9 * (np.abs(low - x) + np.abs(high - x))
-    with np.errstate(divide="ignore", invalid="ignore"):
-        mean = (primitive(high - x) - primitive(low - x)) / span
-    return np.where(flat, law(np.abs((low + high) / 2 - x)), mean)
 
 
 def _place(p: fmpq, q: fmpq, v: arb_poly, x: fmpq) -> arb:

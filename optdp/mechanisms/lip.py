@@ -387,6 +387,7 @@ class LIPMechanism(Mechanism):
     def variance(self, x: ArrayLike) -> np.ndarray:
         """Var[estimate | x] for each category in `x` (for a histogram, summed over its entries)."""
         rows = self.estimates.reshape(len(self.kernel), -1)
+        rows = rows - rows[0]  # squares far from 0 are rounded by more than they differ
         squares, mean = np.sum(rows**2, axis=1), self.probabilities.T @ rows
         return np.asarray((self.probabilities.T @ squares - np.sum(mean**2, axis=1))[self.prior.positions(x)])
 

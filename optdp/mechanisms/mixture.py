@@ -106,9 +106,13 @@ class MixtureMechanism(TableMechanism):
         return self.outputs[0], self.outputs[-1]
 
     def mean(self, x: ArrayLike) -> np.ndarray:
-        low, high, share = self._place(np.asarray(self.domain.check(x), dtype=float))
-        means = self.table.rows @ self.atoms()
-        return np.asarray((1 - share) * means[low] + share * means[high])
+        inputs = np.asarray(self.domain.check(x), dtype=float)
+        return inputs + self._bias(inputs)
+
+    def _bias(self, inputs: np.ndarray) -> np.ndarray:
+        low, high, share = self._place(inputs)
+        means = self.table.rows @ (self.atoms() - self.domain.lower)
+        return np.asarray((1 - share) * means[low] + share * means[high] - (inputs - self.domain.lower))
 
     def expected_loss(self, x: ArrayLike, loss: LossLike = "abs") -> np.ndarray:
         law, inputs = self._loss(loss), np.asarray(self.domain.check(x), dtype=float)

@@ -255,11 +255,14 @@ class PiecewiseMechanism(CellWindow):
             return super().expected_loss(inputs, law)
         if isinstance(self.domain, Circle):
             half, reach = self.window / 2, self.domain.period / 2
-            return np.full(inputs.shape, self._mix(law.integral(reach) / reach, law.integral(half) / half))
-        everywhere = law.integral(inputs - self.domain.lower) + law.integral(self.domain.upper - inputs)
-        before = inputs - self.domain.lower - self._window_start(inputs)  # >= 0: the window contains the input
-        near = law.integral(np.maximum(before, 0)) + law.integral(np.maximum(self.window - before, 0))
-        return self._mix(everywhere / self.domain.width, near / self.window)
+            return np.full(inputs.shape, self._mix(law.mean(reach), law.mean(half)))
+        low, high, span, window = inputs - self.domain.lower, self.domain.upper - inputs, self.domain.width, self.window
+        before = np.clip(low - self._window_start(inputs), 0.0, window)  # the window contains the input
+        after = window - before
+        far = low / span * law.mean(low) + high / span * law.mean(
+            high
+        )  # integrals, and sums of products, may underflow
+        return self._mix(far, before / window * law.mean(before) + after / window * law.mean(after))
 
     def worst_input(self, loss: LossLike = "abs") -> float:
         """The lower end of the domain, for every loss that grows with the distance: no input is farther from its outputs.

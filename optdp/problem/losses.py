@@ -146,6 +146,21 @@ class DistanceLoss(Loss):
         """The integral of L from 0 to distance >= 0, elementwise."""
         raise NotImplementedError(f"{type(self).__name__} gives no integrals: define the method integral(distance)")
 
+    def mean(self, distance: ArrayLike) -> np.ndarray:
+        """The mean of L over distances spread evenly over [0, distance], elementwise."""
+        d = np.asarray(distance, dtype=float)
+        found: np.ndarray = np.divide(self.integral(d), d, out=np.full(d.shape, float(self(0.0))), where=d > 0)
+        return found
+
+    def between(self, low: ArrayLike, high: ArrayLike) -> np.ndarray:
+        """The mean of L(|z|) over z spread evenly over [low, high], elementwise."""
+        a, b = np.asarray(low, dtype=float), np.asarray(high, dtype=float)
+        span = b - a
+        flat = span <= 1e-9 * (np.abs(a) + np.abs(b))
+        with np.errstate(divide="ignore", invalid="ignore"):
+            mean = b / span * self.mean(np.abs(b)) - a / span * self.mean(np.abs(a))
+        return np.where(flat, self(np.abs(a + b) / 2), mean)
+
     def integral_ball(self, distance: Number | arb) -> arb:
         """An enclosure of the integral from 0 to `distance` (a number or a ball), at the working precision."""
         raise NotImplementedError(f"{type(self).__name__} has no enclosures: define the method integral_ball(distance)")
@@ -212,6 +227,9 @@ class Power(DistanceLoss):
 
     def integral(self, distance: ArrayLike) -> np.ndarray:
         return np.asarray(np.power(distance, self.exponent + 1) / (self.exponent + 1))
+
+    def mean(self, distance: ArrayLike) -> np.ndarray:
+        return self(distance) / (self.exponent + 1)  # where the integral underflows too
 
     def integral_ball(self, distance: Number | arb) -> arb:
         q = enclosures.ball(self.exponent)

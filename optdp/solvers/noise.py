@@ -30,6 +30,8 @@ DAMPED = 0.1
 RIDGE = 1e-15
 #: Masses below this do not hold up the others.
 RARE = 1e-12
+#: A moment that is nothing beside its limit: its logarithm is finite, and so are slacks.
+NOTHING = 1e-300
 #: Newton steps of `polished`, at most and without a gain; which share of what holds a point joins it to another there.
 POLISH, IDLE, JOINED = 40, 5, 1e-4
 
@@ -120,8 +122,7 @@ class Cells:
     def excess(self, u: np.ndarray) -> np.ndarray:
         """F_s/limit - 1 for KL, its logarithm in units for Renyi moments: at most 0 where the bound is kept."""
         f = self.sums(self.terms(u)[0])
-        with np.errstate(divide="ignore"):  # a moment that is nothing beside its limit
-            return f - 1 if self.alpha is None else np.log(f) / self.unit
+        return f - 1 if self.alpha is None else np.log(np.maximum(f, NOTHING)) / self.unit
 
     def derivatives(self, by_p: np.ndarray, by_q: np.ndarray) -> np.ndarray:
         """(shift, mass): derivatives of the F_s by log masses."""
@@ -157,7 +158,7 @@ class Cells:
             f, d = self.sums(worth), self.derivatives(by_p, by_q)
             over, bent, curved = f - 1, lam, np.zeros_like(lam)
             if self.alpha is not None:  # in logarithms
-                f = np.maximum(f, 1e-300)  # a moment that is nothing beside its limit
+                f = np.maximum(f, NOTHING)
                 c = self.unit
                 over, d, bent, curved = np.log(f) / c, d / (c * f[:, None]), lam / (c * f), lam * c
             value, share = float(self.cost @ p), self.weight * p

@@ -200,7 +200,8 @@ class Task(LatticeTask):
         """The logarithm x of the ratio of masses a sensitivity apart with which a unit costs the level far out, where its loss is
         `cost`, if masses s places apart have ratios of steps[s - 1] x.
         """
-        a, r = self.alpha, self.bound
+        a, r, used = self.alpha, self.bound, multipliers > 0  # what is not may be infinite beyond the root
+        multipliers, steps = multipliers[used], steps[used]
 
         def spare(x: float) -> float:
             logs = x * steps

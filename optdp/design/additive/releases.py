@@ -23,7 +23,7 @@ from typing import Any
 from flint import ctx
 
 from optdp.exact import Log, Number, enclosures, require
-from optdp.exact.numbers import number, show
+from optdp.exact.numbers import number
 from optdp.mechanisms.accounting import composed_delta, gaussian_budget
 from optdp.problem.privacy import GDP, ApproxDP, Privacy
 from optdp.solution import Solution
@@ -154,5 +154,5 @@ def told(solution: Solution, eps: Any, delta: Any, releases: int) -> str:
     one: Any = solution.problem.privacy
     theorem = isinstance(one, ApproxDP) or one.mu <= gaussian_budget(eps, delta, releases)
     why = "a theorem" if theorem else "by the composition of this noise, exact up to the rounding of floats"
-    total = f"({show(number(eps, 'eps'))}, {show(number(delta, 'delta'))})-DP"
-    return f"this is one of {releases} releases, each with noise of its own, which are {total} together: {why}"
+    total = ApproxDP(number(eps, "eps"), number(delta, "delta"), one.sensitivity)
+    return f"this is one of {releases} releases, each with noise of its own, which together keep {total}: {why}"

@@ -71,8 +71,11 @@ class Clamped(Mechanism):
 
     def mean(self, x: ArrayLike) -> np.ndarray:
         inputs = self.domain.check(x)
-        up = self._one_sided(self.domain.upper - inputs, Absolute)
-        return inputs + up - self._one_sided(inputs - self.domain.lower, Absolute)
+        return inputs + self._bias(inputs)
+
+    def _bias(self, inputs: np.ndarray) -> np.ndarray:
+        up, down = self.domain.upper - inputs, inputs - self.domain.lower
+        return np.asarray(self._one_sided(up, Absolute) - self._one_sided(down, Absolute))
 
     def expected_loss(self, x: ArrayLike, loss: LossLike = "abs") -> np.ndarray:
         inputs, law = self.domain.check(x), self._loss(loss)

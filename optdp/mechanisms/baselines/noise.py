@@ -196,11 +196,13 @@ class PublishedStairs(StairNoise, PublishedNoise):
     def partial_loss(self, t: ArrayLike, law: DistanceLoss) -> np.ndarray:
         far = np.asarray(t, dtype=float)
         ends, heights = self._law.pieces(float(np.max(far, initial=0.0)))
-        return np.asarray(np.diff(law.integral(np.minimum(ends, far[..., None])), axis=-1) @ heights)
+        ends = np.minimum(ends, far[..., None])
+        masses = heights * np.diff(ends, axis=-1)
+        return np.asarray(np.sum(masses * law.between(ends[..., :-1], ends[..., 1:]), axis=-1))
 
     def noise_loss(self, loss: LossLike = "abs") -> float:
         ends, heights = self._law.pieces()
-        return float(2 * heights @ np.diff(self._loss(loss).integral(ends)))
+        return float(2 * (heights * np.diff(ends)) @ self._loss(loss).between(ends[:-1], ends[1:]))
 
 
 @dataclass(frozen=True, repr=False)
@@ -614,11 +616,13 @@ class LatticeNoise(Mechanism):
 
     def mean(self, x: ArrayLike) -> np.ndarray:
         inputs = self.domain.check(x)
-        return (
-            self._mass(np.arange(self.steps + 1), inputs[..., None]) @ self.atoms()
-            if self.clamped
-            else np.array(inputs)
-        )
+        return inputs + self._bias(inputs)
+
+    def _bias(self, inputs: np.ndarray) -> np.ndarray:
+        if not self.clamped:
+            return np.zeros(inputs.shape)
+        masses = self._mass(np.arange(self.steps + 1), inputs[..., None])
+        return np.asarray(np.sum(masses * (self.atoms() - inputs[..., None]), axis=-1))
 
     def expected_loss(self, x: ArrayLike, loss: LossLike = "abs") -> np.ndarray:
         law, inputs = self._loss(loss), self.domain.check(x)

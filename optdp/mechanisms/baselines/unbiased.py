@@ -202,7 +202,11 @@ class Mixture(Mechanism):
         return min(low for low, _ in ends), max(high for _, high in ends)
 
     def mean(self, x: ArrayLike) -> np.ndarray:
-        return self._mix(lambda p: p.mean(x))
+        inputs = self.domain.check(x)
+        return inputs + self._bias(inputs)
+
+    def _bias(self, inputs: np.ndarray) -> np.ndarray:
+        return self._mix(lambda p: p._bias(inputs))
 
     def expected_loss(self, x: ArrayLike, loss: LossLike = "abs") -> np.ndarray:
         law = self._loss(loss)
@@ -380,11 +384,10 @@ def hybrid(eps: float, domain: DomainLike = UNIT) -> Mixture:
 
 def hm_tp(eps: float, domain: DomainLike = UNIT) -> Mixture:
     """HM-TP (Zhao et al., 2020): PM-SUB or Three-Outputs, mixed so that the worst-case variance is least."""
-    wide, narrow = pm_sub(eps, domain), three_outputs(eps, domain)
-    x = np.linspace(narrow.domain.lower, narrow.domain.upper, 2001)[1000:]  # symmetric
-    a, b = wide.variance(x), narrow.variance(x)
+    x = np.linspace(*UNIT, 2001)[1000:]  # symmetric, and the same in all units
+    a, b = pm_sub(eps).variance(x), three_outputs(eps).variance(x)
     share = _ternary(lambda beta: float(np.max(beta * a + (1 - beta) * b)), 0.0, 1.0)
-    return Mixture((wide, narrow), (share, 1 - share), "HM-TP")
+    return Mixture((pm_sub(eps, domain), three_outputs(eps, domain)), (share, 1 - share), "HM-TP")
 
 
 def central_piecewise(eps: float, domain: DomainLike = UNIT, steps: int = 0) -> CentralPiecewise:
