@@ -14,6 +14,7 @@ from scipy.stats import chisquare
 import optdp
 from optdp.certificates.base import Refusal
 from optdp.certificates.plane import PlaneCertificate, Prices
+from optdp.exact import work
 from optdp.exact.rounding import TOTAL
 from optdp.mechanisms import baselines
 from optdp.mechanisms.baselines.clamped import ClampedLaplace
@@ -432,3 +433,33 @@ def test_floors_that_no_input_leaves_prove_nothing():
     for mechanism in (alone, middle):
         assert mechanism.guarantee() == optdp.LDP(optdp.log(2)) and mechanism.satisfies(optdp.LDP(0.5)) is None
         assert np.ptp(mechanism.rows([(0, 0), (0.5, 0.5), (1, 1), (0, 1)]), axis=0).max() < 1e-9
+
+
+def test_a_side_that_underflows_loses_nothing():
+    """In units of the longer side the other one is 0: the rectangle is an interval."""
+    line = optdp.Box((0, 0), (1e200, 1e-200))
+    made = PlaneMechanism(line, ((0.0, 0.0), (1e200, 1e-200)), (TOTAL // 4,) * 2, (TOTAL,) * 2)
+    low, high = made.enclose(optdp.WorstCase("abs"))
+    assert 0.5e200 * (1 - 1e-3) <= low <= 0.5e200 <= high <= 0.5e200 * (1 + 1e-3)
+
+
+def test_outputs_without_room_make_no_proof_long():
+    """Where few inputs have many near outputs with nothing to give, as many outputs were looked at for all other inputs too."""
+    at = (np.arange(20) + 0.5) / 20
+    turn = np.linspace(0, 2 * np.pi, 150, endpoint=False)
+    outputs = [*product(at.tolist(), at.tolist()), *(0.5 + 1e-6 * np.stack([np.cos(turn), np.sin(turn)], 1)).tolist()]
+    tops = (TOTAL,) * 400 + (1,) * 150
+    made = PlaneMechanism(SQUARE, tuple(map(tuple, outputs)), (1,) * 550, tops)
+    looked = []
+    seek = made._nearest
+    object.__setattr__(made, "_nearest", lambda x, *few: looked.append(found := seek(x, *few)) or found)
+    with work.limited(10.0) as meter:
+        low, high = made.enclose(optdp.WorstCase("abs"))
+    pairs = sum(near.size for near, _ in looked)
+    assert low <= 2**0.5 / 40 <= high <= low * (1 + 2.0**-12) and 0.15 * pairs <= meter.done
+
+
+def test_smooth_floors_are_sent_where_floats_are_coarse():
+    """Outputs of the finer mesh had no floats between them: they are one."""
+    found = optdp.solve_kernel(5.5, domain=optdp.Box((2.0**53, 0), (2.0**53 + 8, 1)), time_limit=1)
+    assert found.verify() and len(set(found.mechanism.outputs)) == len(found.mechanism.outputs)

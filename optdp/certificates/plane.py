@@ -207,7 +207,7 @@ class Prices:
         reduced = far - self.thresholds
         planes = np.stack([reduced @ self.weights, across @ self.weights, up @ self.weights], axis=1)
         near = reduced - (np.abs(across) * half[0] + np.abs(up) * half[1]) <= FINELY * (1 + self.thresholds)
-        return planes, [np.flatnonzero(row) for row in near]
+        return planes, [np.flatnonzero(row).astype(np.int32) for row in near]
 
     def _cells(
         self, centres: np.ndarray, half: np.ndarray, planes: np.ndarray, pairs: np.ndarray, sizes: np.ndarray

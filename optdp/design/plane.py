@@ -103,8 +103,7 @@ def _level(run: Run, cells: int, kept: dict[str, Any]) -> None:
     found = solve_floors(losses, eps, tolerance=min(run.rtol / 10, 1e-4), basis=fold, left=run.left)
     kept["stopped"] = found.stopped
     _prove(run, shares, found.weights, found.masses / np.maximum(found.weights, 1e-300), kept)
-    points, places = np.unique(_placed(domain, outputs), axis=0, return_inverse=True)
-    _send(run, points, np.bincount(places.reshape(-1), found.floors), kept, {
+    _send(run, outputs, found.floors, kept, {
         "objective": found.value * float(max(widths)) ** power, "columns": len(outputs) // 4 + 1, "rows": found.cuts,
         "build": build_model, "arguments": (problem, cells),
     })  # fmt: skip
@@ -120,7 +119,7 @@ def _smooth(run: Run, mesh: list[int], kept: dict[str, Any]) -> None:
     x, (y, table) = solvers.inputs_of(sides, inputs), solvers.lattice(sides, cells, count, solvers.GRADED)
     found = solve_floors(solvers.losses(x, y, power), eps, tolerance=run.rtol / 10, basis=table, left=run.left)
     thresholds = found.masses / np.maximum(found.weights, 1e-300)
-    _send(run, _placed(domain, y / sides), found.floors, kept, {
+    _send(run, y / sides, found.floors, kept, {
         "objective": found.value * float(max(widths)) ** power, "columns": table.shape[1] + 1, "rows": found.cuts,
         "build": build_smooth, "arguments": (problem, cells, count, *(
             tuple(map(tuple, part[found.weights > 0].reshape(-1, k).tolist())) for part, k in ((x, 2), (thresholds, 1))
@@ -154,8 +153,13 @@ def _prove(run: Run, shares: np.ndarray, weights: np.ndarray, thresholds: np.nda
         kept.update(bound=bound, proof=proof)
 
 
-def _send(run: Run, points: np.ndarray, floors: np.ndarray, kept: dict[str, Any], told: dict[str, Any]) -> None:
-    """Keep the mechanism with this floor and what is `told` of its program, if it is better."""
+def _send(run: Run, shares: np.ndarray, floors: np.ndarray, kept: dict[str, Any], told: dict[str, Any]) -> None:
+    """Keep the mechanism with this floor and what is `told` of its program, if it is better. Outputs between which there are no
+    floats are one.
+    """
+    placed: Any = _placed(run.problem.domain, shares)
+    points, places = np.unique(placed, axis=0, return_inverse=True)
+    floors = np.bincount(places.reshape(-1), floors)
     used = np.sort(np.argsort(-floors, kind="stable")[: min(OUTPUTS, int((floors > 1e-9 * floors.max()).sum()))])
     ratio = enclosures.exp_below(run.problem.eps)  # type: ignore[arg-type]
     made = PlaneMechanism.of_floors(run.problem.domain, points[used], floors[used], ratio)

@@ -295,16 +295,14 @@ class PlaneMechanism(Mechanism):
         counts = np.maximum(1, np.round(16 * self._sides)).astype(int)
         centres, half = _cells(self._sides, counts)
         attained, closed, done, worst = 0.0, 0.0, 0, [*grid_of(*np.stack([np.zeros(2), self._sides], axis=1))]
-        few = self._few < n // 4
-        each, close = (self._few, CLOSE) if few else (n, CLOSER)
+        each, close = (self._few, CLOSE) if self._few < n // 4 else (n, CLOSER)
         while len(centres):
-            work.count((0.15 if few else 0.4) * len(centres) * each)
-            done += len(centres) * each
-            found = self._blocks(centres, lambda some, half=half: self._cell(some, half, power, floors), each)  # type: ignore[misc]
+            found = self._blocks(centres, lambda some, half=half: self._cell(some, half, power, floors, each), each)  # type: ignore[misc]
+            done += int(found[:, 2].sum())
             attained = max(attained, float(found[:, 0].max()))
             worst.append(centres[int(np.argmax(found[:, 0]))])
             open_ = found[:, 1] > attained * (1 + close)
-            if done + 4 * int(open_.sum()) * each > DISTANCES:
+            if done + 4 * int(found[open_, 2].sum()) > DISTANCES:
                 open_[:] = False
             closed = max(closed, float(found[~open_, 1].max(initial=0.0)))
             half = half / 2
@@ -334,7 +332,8 @@ class PlaneMechanism(Mechanism):
         table = values.reshape(counts + 1)
 
         def bound(x: np.ndarray) -> np.ndarray:
-            place = np.clip(x / self._sides * counts, 0.0, counts)
+            # A side may underflow to 0: along it nothing changes.
+            place = np.clip(x / np.maximum(self._sides, 1e-300) * counts, 0.0, counts)
             cell = np.minimum(place.astype(int), counts - 1)
             (a, b), (i, j) = (place - cell).T, cell.T
             low = (1 - b) * table[i, j] + b * table[i, j + 1]
@@ -343,28 +342,31 @@ class PlaneMechanism(Mechanism):
         return bound
 
     def _cell(
-        self, centres: np.ndarray, half: np.ndarray, power: int, floors: Callable[[np.ndarray], np.ndarray]
+        self, centres: np.ndarray, half: np.ndarray, power: int, floors: Callable[[np.ndarray], np.ndarray], few: int
     ) -> np.ndarray:
-        """(about the expected loss at the centre, a bound of those at the corners under the centre's row) in each row."""
-        near, more = self._nearest(centres)
-        more = more / TOTAL
+        """(about the expected loss at the centre, a bound of those at the corners under the centre's row, among how many outputs
+        that row was sought) in each row: among the nearest `few`, and where these do not take what the floors leave among more.
+        """
+        work.count((0.15 if few < len(self.outputs) else 0.4) * len(centres) * few)
+        near, more = self._nearest(centres, few)
+        short, more = more.sum(axis=1) < self._rest, more / TOTAL
 
         def loss(at: np.ndarray) -> np.ndarray:
             return floors(at) + (more * self._distances(at, near) ** power).sum(axis=1)
 
         corners = [loss(centres + half * (a, b)) for a in (-1, 1) for b in (-1, 1)]
-        return np.stack([loss(centres), np.max(corners, axis=0)], axis=1)
+        found = np.stack([loss(centres), np.max(corners, axis=0), np.full(len(centres), few)], axis=1)
+        if short.any():
+            wider = 2 * few if 2 * few < len(self.outputs) // 4 else len(self.outputs)
+            found[short] = self._blocks(centres[short], lambda x: self._cell(x, half, power, floors, wider), wider)
+        return found
 
-    def _nearest(self, inputs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """(the outputs that get what the floors leave, how much of it each gets): at least those, in rows."""
-        few = self._few
-        while few < len(self.outputs) // 4:
-            near = self._tree.query(inputs, few)[1]
-            more = self._more(near)
-            if (more.sum(axis=1) == self._rest).all():
-                return near, more
-            few *= 2
-        return self._favoured(self._distances(inputs))
+    def _nearest(self, inputs: np.ndarray, few: int) -> tuple[np.ndarray, np.ndarray]:
+        """(the nearest few outputs, what each of them gets of what the floors leave), in rows."""
+        if few == len(self.outputs):
+            return self._favoured(self._distances(inputs))
+        near = self._tree.query(inputs, few)[1]
+        return near, self._more(near)
 
     def guarantee(self) -> LDP:
         """LDP with the logarithm of the largest probability over its floor."""
