@@ -394,3 +394,35 @@ def test_smooth_floors_are_sent_where_floats_are_coarse():
     """Outputs of the finer mesh had no floats between them: they are one."""
     found = optdp.solve_kernel(5.5, domain=optdp.Box((2.0**53, 0), (2.0**53 + 8, 1)), time_limit=1)
     assert found.verify() and len(set(found.mechanism.outputs)) == len(found.mechanism.outputs)
+
+
+def test_prices_on_a_cell_where_slopes_cancel():
+    """A chord that is too steep makes the bound level, by the pull of an input on the other side: g falls towards a corner."""
+    prices = Prices(np.array([[0.0, 0.5], [1.0, 0.5]]), np.array([1.0, 4.0]), np.array([0.5, 0.0]), 3.0, 1, np.ones(2))
+    centre, half = np.array([0.5, 0.5]), np.array([0.1, 0.1])
+    planes, (near,) = prices._plane(centre[None], half)
+    ((_, proven),) = prices._cells(centre[None], half, planes, near, np.array([near.size]))
+    assert near.tolist() == [0]
+    corner = 0.1 + 4 * 0.4  # of the output (0.6, 0.5)
+    assert corner - 0.2 <= proven <= corner
+
+
+@pytest.mark.parametrize("share", list(product((0.2501, 0.2545, 0.2575), repeat=2)))
+def test_no_dip_lies_between_the_cells(share):
+    """A dip that is smaller than the cells of the first round, in each part of them: g at its bottom, from its definition."""
+    certificate = PlaneCertificate((share,), (1.0,), (1e-3,))
+    dual = Prices.of(certificate, optdp.Problem(optdp.LDP(12.0), SQUARE, "abs"))
+    assert dual.more + 1 >= math.exp(12.0) * (1 - 1e-12)
+    far = np.hypot(*(dual.inputs - share).T) - 1e-3
+    bottom = float((far + math.expm1(12.0) * np.minimum(far, 0)) @ dual.weights)
+    assert bottom < -15 and bottom - 1 <= -dual.shortfall(1e-2) <= bottom
+
+
+def test_what_near_outputs_do_not_take_goes_to_farther_ones():
+    """A hundred outputs in one corner have no room: all that the floors leave is sent to the opposite one."""
+    near = [(i / 1e5, j / 1e5) for i, j in product(range(10), repeat=2)]
+    outputs = (*near, *((1 - x, 1 - y) for x, y in near))
+    made = PlaneMechanism(SQUARE, outputs, (1,) * 200, (1,) * 100 + (TOTAL,) * 100)
+    for loss, least in (("abs", 1.413), ("squared", 1.999)):
+        low, high = made.enclose(optdp.WorstCase(loss))
+        assert least <= low <= made.expected_loss((0.0, 0.0), loss) + 1e-9 <= high + 2e-9 <= least + 0.0015
