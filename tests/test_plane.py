@@ -456,10 +456,59 @@ def test_outputs_without_room_make_no_proof_long():
     with work.limited(10.0) as meter:
         low, high = made.enclose(optdp.WorstCase("abs"))
     pairs = sum(near.size for near, _ in looked)
-    assert low <= 2**0.5 / 40 <= high <= low * (1 + 2.0**-12) and 0.15 * pairs <= meter.done
+    assert low <= 2**0.5 / 40 <= high <= low * (1 + 2.0**-12) and 0.15 * pairs + 0.02 * 550 * 129**2 <= meter.done
 
 
 def test_smooth_floors_are_sent_where_floats_are_coarse():
     """Outputs of the finer mesh had no floats between them: they are one."""
     found = optdp.solve_kernel(5.5, domain=optdp.Box((2.0**53, 0), (2.0**53 + 8, 1)), time_limit=1)
     assert found.verify() and len(set(found.mechanism.outputs)) == len(found.mechanism.outputs)
+
+
+def test_prices_on_a_cell_where_slopes_cancel():
+    """A chord that is too steep makes the bound level, by the pull of an input on the other side: g falls towards a corner."""
+    prices = Prices(np.array([[0.0, 0.5], [1.0, 0.5]]), np.array([1.0, 4.0]), np.array([0.5, 0.0]), 3.0, 1, np.ones(2))
+    centre, half = np.array([0.5, 0.5]), np.array([0.1, 0.1])
+    planes, (near,) = prices._plane(centre[None], half)
+    ((_, proven),) = prices._cells(centre[None], half, planes, near, np.array([near.size]))
+    assert near.tolist() == [0]
+    corner = 0.1 + 4 * 0.4  # of the output (0.6, 0.5)
+    assert corner - 0.2 <= proven <= corner
+
+
+@pytest.mark.parametrize("share", list(product((0.2501, 0.2545, 0.2575), repeat=2)))
+def test_no_dip_lies_between_the_cells(share):
+    """A dip that is smaller than the cells of the first round, in each part of them: g at its bottom, from its definition."""
+    certificate = PlaneCertificate((share,), (1.0,), (1e-3,))
+    dual = Prices.of(certificate, optdp.Problem(optdp.LDP(12.0), SQUARE, "abs"))
+    assert dual.more + 1 >= math.exp(12.0) * (1 - 1e-12)
+    far = np.hypot(*(dual.inputs - share).T) - 1e-3
+    bottom = float((far + math.expm1(12.0) * np.minimum(far, 0)) @ dual.weights)
+    assert bottom < -15 and bottom - 1 <= -dual.shortfall(1e-2) <= bottom
+
+
+def test_what_near_outputs_do_not_take_goes_to_farther_ones():
+    """A hundred outputs in one corner have no room: all that the floors leave is sent to the opposite one."""
+    near = [(i / 1e5, j / 1e5) for i, j in product(range(10), repeat=2)]
+    outputs = (*near, *((1 - x, 1 - y) for x, y in near))
+    made = PlaneMechanism(SQUARE, outputs, (1,) * 200, (1,) * 100 + (TOTAL,) * 100)
+    for loss, least in (("abs", 1.413), ("squared", 1.999)):
+        low, high = made.enclose(optdp.WorstCase(loss))
+        assert least <= low <= made.expected_loss((0.0, 0.0), loss) + 1e-9 <= high + 2e-9 <= least + 0.0015
+
+
+def test_nothing_is_attained_between_floats():
+    """The corners are the only floats of this square, and each of them is sent where it is an input."""
+    corners = tuple(product((2.0**53, 2.0**53 + 2), repeat=2))
+    made = PlaneMechanism(optdp.Box(corners[0], corners[3]), corners, (1,) * 4, (TOTAL,) * 4)
+    low, high = made.enclose(optdp.WorstCase("abs"))
+    assert low < 1e-9 and high >= 2**0.5
+
+
+@pytest.mark.parametrize(("loss", "power"), [("abs", 1), ("squared", 2)])
+def test_bounds_have_the_units_of_the_loss(loss, power):
+    certificate = PlaneCertificate(((0.0, 0.0),), (1.0,), (0.25,))
+    whole, small = (
+        certificate.bound(optdp.Problem(optdp.LDP(0.5), optdp.Box((0, 0), (k, k)), loss)).value for k in (1, 0.25)
+    )
+    assert whole > 0 and small == pytest.approx(whole / 4**power, rel=1e-9)
