@@ -295,14 +295,14 @@ class PlaneMechanism(Mechanism):
         counts = np.maximum(1, np.round(16 * self._sides)).astype(int)
         centres, half = _cells(self._sides, counts)
         attained, closed, done, worst = 0.0, 0.0, 0, [*grid_of(*np.stack([np.zeros(2), self._sides], axis=1))]
-        each, close = (self._few, CLOSE) if self._few < n // 4 else (n, CLOSER)
+        each, close, most = (self._few, CLOSE, DISTANCES) if self._few < n // 4 else (n, CLOSER, DISTANCES // 2)
         while len(centres):
             found = self._blocks(centres, lambda some, half=half: self._cell(some, half, power, floors, each), each)  # type: ignore[misc]
             done += int(found[:, 2].sum())
             attained = max(attained, float(found[:, 0].max()))
             worst.append(centres[int(np.argmax(found[:, 0]))])
             open_ = found[:, 1] > attained * (1 + close)
-            if done + 4 * int(found[open_, 2].sum()) > DISTANCES:
+            if done + 4 * int(found[open_, 2].sum()) > most:
                 open_[:] = False
             closed = max(closed, float(found[~open_, 1].max(initial=0.0)))
             half = half / 2
