@@ -36,8 +36,9 @@ if TYPE_CHECKING:
 
 #: Most inputs; the largest eps; the largest weight and threshold.
 INPUTS, MOST, LARGEST = 4096, 12.0, 2.0**20
-#: Cells along the longer half in which the convex part is above one tangent plane.
-CELLS = 48
+#: Cells along the longer half in which the convex part is above one tangent plane: at least, of few inputs at most, and about so
+#: many pairs of a cell and an input in between.
+CELLS, MANY, FAR = 48, 192, 2**22
 #: Cells are halved until what is left is this share of the bound, or so many pairs of a cell and a near input have been computed.
 CLOSE, PAIRS = 2.0**-15, 2**25
 #: At most so many cells along the longer half of a grid of outputs.
@@ -136,7 +137,8 @@ class Prices:
 
     def least(self, close: float) -> tuple[float, np.ndarray]:
         """(g is not below this number <= 0 on the rectangle, but for rounding; about where it may be so low)."""
-        counts = np.maximum(1, np.round(CELLS * self.sides)).astype(int)
+        cells = min(max(CELLS, math.isqrt(FAR // len(self.inputs))), MANY)
+        counts = np.maximum(1, np.round(cells * self.sides)).astype(int)
         half = self.sides / counts / 4
         ways = [h * (2 * np.arange(k) + 1) for h, k in zip(half, counts, strict=True)]
         centres = np.stack(np.meshgrid(*ways, indexing="ij"), axis=-1).reshape(
