@@ -15,8 +15,9 @@ from hypothesis import strategies as st
 import optdp
 from optdp.certificates.base import Certificate
 from optdp.design.finite_kernel import plain_program
-from optdp.design.kernel import _Search, master
+from optdp.design.kernel import master
 from optdp.design.kernel.floor import Cost, Floor
+from optdp.design.kernel.search import Search
 from optdp.design.kernel.task import Task
 from optdp.design.registry import Run
 from optdp.exact.fields import Fields
@@ -776,12 +777,10 @@ def test_no_input_loses_much_more_than_the_worst_one(own, loss):
 def test_what_is_known_is_not_computed_again_once_time_is_up(monkeypatch):
     """A limit of 10 seconds took 40 where each enclosure of a floor takes 10 (powers at a large eps)."""
     kept = []
-    monkeypatch.setattr(_Search, "_keep_value", lambda search, found: kept.append(found))
+    monkeypatch.setattr(Search, "_keep_value", lambda search, found: kept.append(found))
     monkeypatch.setattr(Run, "left", lambda run: 100.0 * (not kept))
-    bound = _Search._keep_bound
-    monkeypatch.setattr(
-        _Search, "_keep_bound", lambda search, dual: bound(search, dual) or (kept and kept.append(dual))
-    )
+    bound = Search._keep_bound
+    monkeypatch.setattr(Search, "_keep_bound", lambda search, dual: bound(search, dual) or (kept and kept.append(dual)))
     solution = optdp.solve_kernel(2, "abs", rtol=0.01)
     assert len(kept) == 1 and solution.status is optdp.Status.TIME_LIMIT
 
