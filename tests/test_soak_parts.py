@@ -41,6 +41,13 @@ def test_faults_of_the_solvers_that_designs_bring(name, kind):
         assert verdict != "wrong", (fault, what)
 
 
+@pytest.mark.parametrize(("name", "kind", "fault", "number"), [("lip levels", "own", "noise 1e-02", 10),
+                                                               ("lip cvxpy", "conic", "noise 1e-02", 28)])  # fmt: skip
+def test_posteriors_that_make_no_mechanism_are_a_failure_of_the_solver(name, kind, fault, number):
+    verdict, what = soak_faults.judged(name, kind, fault, (0, 1), number)
+    assert verdict == "refused" and what.startswith("SolverFailure"), what
+
+
 def test_every_kind_of_fault_comes_up():
     seen = {case[2] for case in itertools.islice(soak_faults.cases(), 1000)}
     assert seen == set(faults.ANSWERS)

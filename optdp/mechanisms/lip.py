@@ -36,10 +36,6 @@ UNIT = 1 << BITS
 RAREST = 2.0**-60
 
 
-class Unmade(ValueError):
-    """Posteriors of which no mechanism with the guarantee could be made."""
-
-
 @dataclass(frozen=True, repr=False)
 class LIPMechanism(Mechanism):
     """Each category i is sent to output y with probability K(y|i) = `kernel[y][i]` / 2^124.
@@ -98,7 +94,7 @@ class LIPMechanism(Mechanism):
         the same output probabilities, which moves every posterior towards the prior, by the least power of two (from
         2^-51 on) for which the exact check passes.
 
-        **Raises** Unmade (a ValueError) if even a share of 2^-10 does not suffice: then it was not rounding.
+        **Raises** ValueError if even a share of 2^-10 does not suffice: then it was not rounding.
         """
         prior = Prior.of(prior)
         p = prior.probabilities
@@ -114,7 +110,7 @@ class LIPMechanism(Mechanism):
             made = cls._rounded(prior, (1 - share) * kernel + share * constant, aggregate, tuple(labels))
             if all(check.passed for check in made.check_privacy(privacy)):
                 return made._in_order()
-        raise Unmade(f"these posteriors and weights do not make a mechanism that is {privacy.adjective}")
+        raise ValueError(f"these posteriors and weights do not make a mechanism that is {privacy.adjective}")
 
     def _in_order(self) -> LIPMechanism:
         """The outputs in the order of the categories that they are called by."""

@@ -46,7 +46,7 @@ from optdp.design.progress import ProgressLike
 from optdp.design.registry import Run, register, solve
 from optdp.exact import require
 from optdp.exact.numbers import Number
-from optdp.mechanisms.lip import LIPMechanism, Unmade
+from optdp.mechanisms.lip import LIPMechanism
 from optdp.problem.domains import Alphabet
 from optdp.problem.families import AllMechanisms
 from optdp.problem.objectives import BayesRisk
@@ -334,14 +334,17 @@ class _Work:
         try:
             found, certificate, solver = self.solve(method)
             return found, certificate, solver, self._mechanism(found)
-        except (SolverFailure, Unmade):
+        except SolverFailure:
             if math.expm1(-self.eps) ** 2 > self.rtol:  # what one-sided LIP gains, as a share of the variance
                 raise
         found, _, solver = self._constant()
         return found, _certificate("simplex", np.zeros(0), np.zeros(0)), solver, self._mechanism(found)
 
     def _mechanism(self, found: lp.Generated) -> LIPMechanism:
-        return LIPMechanism.private(self.privacy, self.prior, found.posteriors, found.weights, self.task)
+        try:
+            return LIPMechanism.private(self.privacy, self.prior, found.posteriors, found.weights, self.task)
+        except ValueError as error:
+            raise SolverFailure(f"the solver's answer is too inexact: {error}") from None
 
     @cached_property
     def others(self) -> float:
