@@ -68,7 +68,7 @@ def design(run: Run) -> Solution:
     thin = math.sqrt(max(widths) / min(widths))
     share = 1.0 if thin == 1 else min(OBLONG * thin, STRETCH)
     smooth: list[Any] = [(_smooth, [round(share * count) for count in mesh]) for mesh in MESHES]
-    grids: list[Any] = [(_level, cells) for cells in LEVELS]
+    grids: list[Any] = [(_level, round(min(thin * cells, cells**2 / 2))) for cells in LEVELS]
     steps = grids[:1] + smooth if float(problem.eps) >= SMOOTH[int(problem.loss.exponent) - 1] else grids
     for step, size in steps:
         began = run.left()
