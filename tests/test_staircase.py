@@ -235,6 +235,7 @@ def test_delta_below_the_guarantees_eps_is_what_it_implies(noise):
             assert noise.delta(eps) >= found - 1e-12
     assert noise.exact_delta(Fraction(10**6)) == noise.least_delta and noise.exact_delta(Fraction(0)) == 1
     assert noise.exact_delta(Fraction(10**6), 2 * noise.sensitivity) == 1
+    assert [noise.hockey_stick(0, r) for r in (Fraction(1, 4), Fraction(1), Fraction(3))] == [Fraction(3, 4), 0, 0]
 
 
 def test_checks_and_answers_agree_below_the_guarantees_eps():
