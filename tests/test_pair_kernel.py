@@ -385,6 +385,19 @@ def test_averages_are_taken_within_the_domain():
         assert 0 < made.average_loss(loss) < 1
 
 
+@pytest.mark.parametrize("width", [2.0**-k for k in range(12, 40, 3)])
+def test_the_share_of_a_narrow_cell_is_enclosed(width):
+    """Of a loss of the output alone, known in rationals: floats know a cell's mean input no better than the whole interval's."""
+    loss = optdp.PairLoss(lambda x, y: y + 0 * x, "output", (0.0, 1.0))
+    table = Table(np.array([[TOTAL - 1, 1], [1, TOTAL - 1]]))
+    for p in np.random.default_rng(0).uniform(0.1, 0.9, 5):
+        made = MixtureMechanism(optdp.Interval(0, 1), (p, q := p + width), (0.0, 1.0), table)
+        truth = (1 - (Fraction(p) + Fraction(q)) / 2) * (1 - Fraction(2, TOTAL)) + Fraction(1, TOTAL)
+        with mock.patch("optdp.mechanisms.mixture.CELLS", 4):
+            low, high = made.enclose(optdp.Average(loss, "uniform"))
+        assert low <= truth <= high and high - low < 2.0**-44 / width
+
+
 def test_the_certificate_refuses_what_it_cannot_prove(found):
     problem = found.problem
     for other in (
