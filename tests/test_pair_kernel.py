@@ -398,6 +398,18 @@ def test_the_share_of_a_narrow_cell_is_enclosed(width):
         assert low <= truth <= high and high - low < 2.0**-44 / width
 
 
+@pytest.mark.parametrize("ends", [(0, 1), (2, 5), (-0.1, 0.2)])
+def test_a_loss_that_is_least_at_the_centre_of_its_cell_is_enclosed(ends):
+    """One cell, and a loss that changes as fast as it declares: the mean distance from the centre is the value."""
+    centre = sum(ends) / 2
+    loss = optdp.PairLoss(lambda x, y: np.abs(x - centre) + 0 * y, "from the centre", (1.0, 0.0))
+    made = MixtureMechanism(optdp.Interval(*ends), ends, (0.0, 1.0), Table(np.full((2, 2), TOTAL // 2)))
+    with mock.patch("optdp.mechanisms.mixture.CELLS", 1):
+        low, high = made.enclose(optdp.Average(loss, "uniform"))
+    truth = (Fraction(ends[1]) - Fraction(ends[0])) / 4
+    assert low == 0 and truth <= Fraction(high) <= truth * (1 + Fraction(1, 2**36))
+
+
 def test_the_certificate_refuses_what_it_cannot_prove(found):
     problem = found.problem
     for other in (
