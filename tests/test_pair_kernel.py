@@ -398,6 +398,13 @@ def test_the_share_of_a_narrow_cell_is_enclosed(width):
         assert low <= truth <= high and high - low < 2.0**-44 / width
 
 
+def test_means_and_variances_are_those_of_the_law_wherever_the_domain_begins():
+    rows = np.array([[TOTAL // 8, TOTAL - TOTAL // 8], [TOTAL // 2, TOTAL // 2]])
+    made, x = MixtureMechanism(optdp.Interval(2, 5), (2.5, 4.0), (1.0, 7.0), Table(rows)), np.linspace(2, 5, 7)
+    high = made.probability(7.0, x)
+    assert made.mean(x) == pytest.approx(1 + 6 * high) and made.variance(x) == pytest.approx(36 * high * (1 - high))
+
+
 @pytest.mark.parametrize("ends", [(0, 1), (2, 5), (-0.1, 0.2)])
 def test_a_loss_that_is_least_at_the_centre_of_its_cell_is_enclosed(ends):
     """One cell, and a loss that changes as fast as it declares: the mean distance from the centre is the value."""
