@@ -445,3 +445,14 @@ def test_a_threshold_at_the_end_of_a_cell_is_solved_on_its_lattice():
     for notion in (optdp.Profile([(1, 1e-3), (2, 1e-5)]), optdp.RDP(2, 1)):
         found = optdp.solve_additive(notion, loss=optdp.Threshold(1 / 32), rtol=3e-3)
         assert found.gap <= 3e-3 and found.verify().passed
+
+
+@pytest.mark.parametrize("heights", [(0, 1), ("1/3", 1), ("1/3", "2/3")])
+@pytest.mark.parametrize("level", [0.1, 0.2, 0.3, 1 / 3])
+def test_the_bound_is_rounded_down(heights, level):
+    """Many translates of a narrow interval: the bound is the loss at the level, a rational that is no float."""
+    asked = at(optdp.ApproxDP(1.0), 1)
+    loss = optdp.Pieces((0, "1/1000"), tuple((h,) for h in heights))
+    low, high = map(Fraction, heights)
+    found = PackingCertificate(level, level / 3, 0.0).bound(replace(asked, objective=optdp.WorstCase(loss))).value
+    assert 0 <= low + (high - low) * (1 - Fraction(level)) - Fraction(found) < Fraction(1, 2**52)

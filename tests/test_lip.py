@@ -809,6 +809,7 @@ def test_outputs_of_several_categories_are_those_of_one_or_the_other():
     own = [set(mechanism.support(x)) for x in mechanism.categories]
     assert set(mechanism.support(mechanism.categories)) == set().union(*own)
     assert set(mechanism.support(list(mechanism.categories[:2]))) == own[0] | own[1]
+    assert mechanism.support() == mechanism.labels
 
 
 @pytest.mark.parametrize("eps", [12.0, 16.0, 20.0])

@@ -385,6 +385,38 @@ def test_averages_are_taken_within_the_domain():
         assert 0 < made.average_loss(loss) < 1
 
 
+@pytest.mark.parametrize("width", [2.0**-k for k in range(12, 40, 3)])
+def test_the_share_of_a_narrow_cell_is_enclosed(width):
+    """Of a loss of the output alone, known in rationals: floats know a cell's mean input no better than the whole interval's."""
+    loss = optdp.PairLoss(lambda x, y: y + 0 * x, "output", (0.0, 1.0))
+    table = Table(np.array([[TOTAL - 1, 1], [1, TOTAL - 1]]))
+    for p in np.random.default_rng(0).uniform(0.1, 0.9, 5):
+        made = MixtureMechanism(optdp.Interval(0, 1), (p, q := p + width), (0.0, 1.0), table)
+        truth = (1 - (Fraction(p) + Fraction(q)) / 2) * (1 - Fraction(2, TOTAL)) + Fraction(1, TOTAL)
+        with mock.patch("optdp.mechanisms.mixture.CELLS", 4):
+            low, high = made.enclose(optdp.Average(loss, "uniform"))
+        assert low <= truth <= high and high - low < 2.0**-44 / width
+
+
+def test_means_and_variances_are_those_of_the_law_wherever_the_domain_begins():
+    rows = np.array([[TOTAL // 8, TOTAL - TOTAL // 8], [TOTAL // 2, TOTAL // 2]])
+    made, x = MixtureMechanism(optdp.Interval(2, 5), (2.5, 4.0), (1.0, 7.0), Table(rows)), np.linspace(2, 5, 7)
+    high = made.probability(7.0, x)
+    assert made.mean(x) == pytest.approx(1 + 6 * high) and made.variance(x) == pytest.approx(36 * high * (1 - high))
+
+
+@pytest.mark.parametrize("ends", [(0, 1), (2, 5), (-0.1, 0.2)])
+def test_a_loss_that_is_least_at_the_centre_of_its_cell_is_enclosed(ends):
+    """One cell, and a loss that changes as fast as it declares: the mean distance from the centre is the value."""
+    centre = sum(ends) / 2
+    loss = optdp.PairLoss(lambda x, y: np.abs(x - centre) + 0 * y, "from the centre", (1.0, 0.0))
+    made = MixtureMechanism(optdp.Interval(*ends), ends, (0.0, 1.0), Table(np.full((2, 2), TOTAL // 2)))
+    with mock.patch("optdp.mechanisms.mixture.CELLS", 1):
+        low, high = made.enclose(optdp.Average(loss, "uniform"))
+    truth = (Fraction(ends[1]) - Fraction(ends[0])) / 4
+    assert low == 0 and truth <= Fraction(high) <= truth * (1 + Fraction(1, 2**36))
+
+
 def test_the_certificate_refuses_what_it_cannot_prove(found):
     problem = found.problem
     for other in (

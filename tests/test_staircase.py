@@ -65,10 +65,17 @@ def test_the_law_is_private_at_every_shift_and_its_moments_are_exact(case):
             inside = range(-reach, reach + 1 if cut else reach + 1 - s)
             worst = max(worst, sum(max(law[j] - ratio * law.get(j + s, 0), Fraction(0)) for j in inside))
         assert worst <= noise.least_delta <= worst + noise.least_delta * (0 if cut or not noise.atom else 1)
-        low, high = noise.enclose_loss("abs")
-        for x in (0.0, noise.step / 3, noise.step * 0.99):
-            loss = float(sum(p * abs(j * Fraction(noise.step) - Fraction(x)) for j, p in law.items()))
-            assert loss <= high * (1 + 1e-12) and (not cut or loss >= low * (1 - 1e-12))
+        p, places = np.array(list(law.values()), dtype=float), noise.step * np.array(list(law))
+        for loss in (
+            optdp.Power(1),
+            optdp.Power(3),
+            optdp.Threshold(0.3),
+            optdp.Pieces((0, "1/3"), (("1/5",), (1, 2))),
+        ):
+            low, high = noise.enclose_loss(loss)
+            for x in (0.0, noise.step / 3, noise.step * 0.99):
+                found = float(p @ loss(np.abs(places - x)))
+                assert found <= high * (1 + 1e-12) and (not cut or found >= low * (1 - 1e-12))
 
 
 def test_draws_have_the_listed_law(coarse):
@@ -235,6 +242,7 @@ def test_delta_below_the_guarantees_eps_is_what_it_implies(noise):
             assert noise.delta(eps) >= found - 1e-12
     assert noise.exact_delta(Fraction(10**6)) == noise.least_delta and noise.exact_delta(Fraction(0)) == 1
     assert noise.exact_delta(Fraction(10**6), 2 * noise.sensitivity) == 1
+    assert [noise.hockey_stick(0, r) for r in (Fraction(1, 4), Fraction(1), Fraction(3))] == [Fraction(3, 4), 0, 0]
 
 
 def test_checks_and_answers_agree_below_the_guarantees_eps():

@@ -297,6 +297,13 @@ def test_a_loss_is_widened_to_both_sides(law, by):
         assert below(u) <= min(near) and max(near) <= above(u)
 
 
+@settings(max_examples=60)
+@given(rising())
+def test_a_capped_loss_stays_at_its_values_at_the_ends(law):
+    law = law.stretched(Fraction(1, 3))  # knots within [-1, 1]
+    assert all(law.capped(u) == law(min(max(u, Fraction(-1)), Fraction(1))) for u in GRID)
+
+
 @settings(max_examples=200)
 @given(st.one_of(rising(), branches()), st.integers(1, 7).map(lambda k: Fraction(k, 8)))
 def test_what_is_said_of_a_loss_holds_everywhere(law, share):

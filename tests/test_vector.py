@@ -505,7 +505,7 @@ def test_a_radial_bound_is_for_its_problem_only():
         assert own.bound(problem(eps, optdp.Ball(d))).value <= optdp.solve_vector(eps, d, inputs="ball", rtol=0.5).value
     for wrong in (
         {"norms": (2.0, *own.norms[1:])}, {"weights": (-1.0, *own.weights[1:])}, {"slopes": own.slopes[1:]},
-        {"levels": (math.inf, *own.levels[1:])}, {"weights": (0.0,) * len(own.weights)},
+        {"levels": (math.inf, *own.levels[1:])}, {"weights": (0.0,) * len(own.weights)}, {"slopes": (1e-20, *own.slopes[1:])},
     ):  # fmt: skip
         with pytest.raises(ValueError):
             replace(own, **wrong).bound(best.problem)

@@ -212,10 +212,10 @@ class LatticeStaircase(StairNoise, OnLattice):
         return 1 - (1 - self.least_delta) * min(Fraction(1), (1 + ratio) / (1 + 1 / self.fall), ratio)
 
     def hockey_stick(self, shift: Fraction | float, ratio: Fraction) -> Fraction:
-        """An upper bound on the divergence at a shift of at most the sensitivity."""
+        """An upper bound on the divergence at a shift of at most the sensitivity; 1 for a larger one."""
         if abs(Fraction(shift)) > Fraction(self.sensitivity):
             return Fraction(1)
-        return self.exact_delta(ratio) if shift else Fraction(0)
+        return self.exact_delta(ratio) if shift else max(1 - ratio, Fraction(0))
 
     def moment(self, power: int) -> Fraction:
         """E|Z|^power for power 1 or 2, exactly."""
