@@ -17,7 +17,7 @@ import sys
 import tempfile
 import threading
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -114,8 +114,14 @@ class _Output:
         """Copy what was gathered."""
         if self.gathered is not None and self.sink is not None:
             self.gathered.seek(0)
-            shutil.copyfileobj(self.gathered, self.sink)
-            self.sink.flush()
+            try:
+                shutil.copyfileobj(self.gathered, self.sink)
+                self.sink.flush()
+            except OSError as error:
+                error.filename = error.filename or self.shown
+                with suppress(OSError):  # what could not be written is written again when a file is closed
+                    self.sink.close()
+                raise
 
     def discard(self, stack: ExitStack) -> None:
         """Remove what is temporary when `stack` unwinds."""
@@ -125,6 +131,13 @@ class _Output:
         for stream in (self.gathered, self.sink):
             if stream is not None:
                 stack.callback(stream.close)
+
+
+def _name(error: BaseException, output: _Output | None) -> None:
+    """Let what the system says of an output, or of its temporary file, name the path that was given."""
+    named = error.filename if isinstance(error, OSError) else None
+    if output is not None and named is not None and str(named) in (str(output.part), str(output.target)):
+        error.filename, error.filename2 = output.shown, None  # type: ignore[attr-defined]
 
 
 @dataclass
@@ -158,7 +171,8 @@ class Outputs:
                 stream.flush()
                 if regular:
                     os.fsync(stream.fileno())
-        except BaseException:
+        except BaseException as error:
+            _name(error, output)
             self._all.remove(output)  # the others may still appear, if the error is handled
             with ExitStack() as stack:
                 output.discard(stack)
@@ -168,13 +182,15 @@ class Outputs:
         """Put all files in their places, then copy to the streams; undone if one of these fails."""
         mask = os.umask(0)
         os.umask(mask)
+        output = None
         try:
             for output in self._all:
                 if output.part is not None:
                     output.place(mask, keep=len(self._all) > 1)
             for output in self._all:
                 output.send()
-        except BaseException:
+        except BaseException as error:
+            _name(error, output)
             for output in self._all:
                 output.undo()
             raise

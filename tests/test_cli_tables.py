@@ -1,6 +1,7 @@
 """What the command line does with people's files: read strictly or refused, written whole or not at all, nothing left behind."""
 
 import csv
+import errno
 import io
 import json
 import os
@@ -455,6 +456,30 @@ def test_standard_input_with_a_byte_order_mark(here):
     rows = list(csv.reader(io.StringIO(done.stdout.decode()), delimiter=";"))
     assert done.returncode == 0 and rows[0] == ["age", "note"] and [row[1] for row in rows[1:]] == ["a;b", "c"]
     assert all(0 <= float(row[0]) <= 100 for row in rows[1:])
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="a device of Linux")
+def test_what_the_system_refuses_names_the_output(capsys, here, monkeypatch):
+    """Not the temporary file, of which nobody has heard, and not nothing."""
+    given = ["plan", "--eps", "1", "--flag", "a", "--out"]
+    assert run(capsys, *given, "/dev/full")[2] == "optdp: error: /dev/full: No space left on device\n"
+
+    def full(path, *_):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), path)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "open", full)
+        assert run(capsys, *given, "p.json")[2] == "optdp: error: p.json: No space left on device\n"
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "replace", full)
+        assert run(capsys, *given, "p.json")[2] == "optdp: error: p.json: No space left on device\n"
+    assert os.listdir(here) == []
+
+
+def test_a_source_that_is_missing_makes_no_folder(capsys, here):
+    assert run(capsys, "plan", "--eps", "1", "--flag", "a", "--out", "p.json")[0] == 0
+    status, _, err = run(capsys, "collect", "--plan", "p.json", "--out", "folder", "none.jsonl")
+    assert status == 2 and "none.jsonl: No such file" in err and os.listdir(here) == ["p.json"]
 
 
 def test_outputs_of_one_command_appear_together(capsys, here, monkeypatch):

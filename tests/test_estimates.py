@@ -169,11 +169,19 @@ def test_means_are_unbiased_and_as_precise_as_predicted(name):
     assert found[0].standard_error == pytest.approx(math.hypot(predicted, x.std() / math.sqrt(x.size)), rel=0.1)
 
 
+@pytest.mark.parametrize("n", [100, 1000, 10_000])
+def test_a_mean_that_many_outputs_identify_is_not_refused_for_few(n):
+    """A constant misses all inputs by half of the domain at most, which is less than the noise of few outputs."""
+    clamped = baselines.get("clamped Laplace").make(optdp.Problem(optdp.LDP(0.1), (0, 1), "abs"))
+    found = optdp.estimate(clamped, clamped.randomize(np.full(n, 0.9), 1))
+    assert found.interval[0] <= 0.9 <= found.interval[1] and found.standard_error > 0.9 * 10 / math.sqrt(n)
+
+
 def test_what_is_not_identified_is_refused_with_the_reason():
     rng = np.random.default_rng(0)
     centred = optdp.solve_piecewise(1.0, domain=(0, 120)).mechanism
     y = centred.randomize(rng.uniform(0, 120, 3000), rng)
-    with pytest.raises(NotIdentified, match=r"mean is not identified.*same distribution of outputs"):
+    with pytest.raises(NotIdentified, match=r"mean is not identified.*misses it by up to"):
         optdp.estimate(centred, y)
     with pytest.raises(NotIdentified, match=r"inputs in \[0, 6\) and in \[6, 12\) have the same distribution"):
         optdp.estimate(centred, y, "histogram", bins=20)

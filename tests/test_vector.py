@@ -1136,6 +1136,25 @@ def test_a_cube_in_a_ball_is_sampled_without_bias(d, eps):
     assert (steps == np.rint(steps)).all()
 
 
+@pytest.mark.parametrize("domain", [optdp.Sphere(1), optdp.Sphere(3), optdp.Ball(1), optdp.Ball(3)], ids=str)
+def test_norms_that_count_as_1_have_the_mean_of_the_direction(domain):
+    """What is stated is about the vector that is read, which is not quite the input."""
+    best, d = optdp.solve(problem(3.0, domain)).mechanism, domain.dimension
+    made = {"best": best, **baselines.applicable(problem(3.0, domain))}
+    for norm in (1 + 9e-6, 1 + 1e-9) + ((1 - 9e-6,) if isinstance(domain, optdp.Sphere) else ()):
+        x = np.full(d, norm / math.sqrt(d))
+        for name, one in made.items():
+            assert np.abs(one.mean(x) - 1 / math.sqrt(d)).max() < 1e-14, name
+            sent = [one.randomize(np.tile(v, (100, 1)), 2) for v in (x, one.mean(x))]
+            assert np.allclose(*sent, rtol=1e-12, atol=1e-12), name
+
+
+def test_a_cube_in_a_ball_reads_multiples_of_a_power_of_two():
+    made = optdp.solve_vector(4.0, 3, norm="linf").mechanism
+    assert isinstance(made, ScaledMechanism)
+    assert made.mean([2.0**-52, -(2.0**-54), -1.0]).tolist() == [2.0**-52, 0.0, -1.0]
+
+
 def test_a_cube_in_a_ball_that_is_none():
     whole, cube = CapMechanism.private(5.0, optdp.Ball(2)), optdp.Box.cube(2)
     for domain, ball, scale in (

@@ -66,11 +66,15 @@ class ScaledMechanism(UnbiasedVectors):
         return math.ceil(_outputs(self.whole)) + 1
 
     def randomize(self, x: ArrayLike, rng: Seed = None) -> np.ndarray:
-        inputs, rng = np.asarray(self.domain.check(x), dtype=float), as_rng(rng)
+        inputs, rng = self.mean(x), as_rng(rng)
         unit = GRID * Fraction(self.scale)
-        index = np.rint(inputs / float(READ)).astype(np.int64) + 2**52
+        index = (inputs / float(READ)).astype(np.int64) + 2**52
         shrunk = dither(index, -1 / unit, READ / unit, rng) * float(GRID)
         return np.asarray(self.whole.randomize(shrunk, rng) * self.scale)
+
+    def mean(self, x: ArrayLike) -> np.ndarray:
+        """E[Y | x]: the nearest multiples of 2^-52, as which x is read."""
+        return np.asarray(np.rint(super().mean(x) / float(READ)) * float(READ)) + 0.0
 
     def support(self, x: ArrayLike | None = None) -> tuple[float, float]:
         """(lowest, highest) value of a coordinate of Y."""

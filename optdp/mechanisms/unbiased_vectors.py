@@ -64,8 +64,8 @@ class Vectors(Mechanism):
         return int(self.domain.dimension)
 
     def mean(self, x: ArrayLike) -> np.ndarray:
-        """E[Y | x] = x."""
-        return np.asarray(self.domain.check(x), dtype=float)
+        """E[Y | x]: x as it is read, which on a sphere is its direction, and in a ball too where its norm is above 1."""
+        return np.asarray(self.domain.as_read(x))
 
     def expected_loss(self, x: ArrayLike, loss: LossLike = "squared") -> np.ndarray:
         self._squared(loss)

@@ -413,6 +413,10 @@ class _Vectors(Domain):
         """The Euclidean norm of y - x, over the last axis."""
         return np.asarray(np.linalg.norm(np.subtract(y, x, dtype=float), axis=-1))
 
+    def as_read(self, x: ArrayLike) -> np.ndarray:
+        """The vectors as which inputs count, in double precision. **Raises** as `check`."""
+        return np.asarray(self.check(x), dtype=float)
+
     def _vectors(self, x: ArrayLike, name: str) -> np.ndarray:
         raw = require.array(x, name)
         array = raw if raw.dtype == np.float32 else _real(raw, name, self)
@@ -461,6 +465,10 @@ class Sphere(_Round):
     def _among(self, norms: np.ndarray) -> tuple[np.ndarray, str]:
         return np.abs(norms - 1) <= self.SLACK, "norm 1"
 
+    def as_read(self, x: ArrayLike) -> np.ndarray:
+        inputs = super().as_read(x)
+        return np.asarray(inputs / np.linalg.norm(inputs, axis=-1, keepdims=True))
+
     def latex(self) -> str:
         return rf"\{{x \in \mathbb{{R}}^{{{self.dim}}} : \|x\|_2 = 1\}}"
 
@@ -476,6 +484,10 @@ class Ball(_Round):
 
     def _among(self, norms: np.ndarray) -> tuple[np.ndarray, str]:
         return norms <= 1 + Sphere.SLACK, "norm at most 1"
+
+    def as_read(self, x: ArrayLike) -> np.ndarray:
+        inputs = super().as_read(x)
+        return np.asarray(inputs / np.maximum(np.linalg.norm(inputs, axis=-1, keepdims=True), 1.0))
 
     def latex(self) -> str:
         return rf"\{{x \in \mathbb{{R}}^{{{self.dim}}} : \|x\|_2 \le 1\}}"

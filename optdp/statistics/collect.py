@@ -111,6 +111,7 @@ def collect(
     for source in found:
         if source.parent == target and source.name.startswith("part-"):
             raise ValueError(f"{source.name} is not allowed: it is a part of {folder}, and would be counted twice")
+        source.stat()  # one that is missing is named before a folder is made
     try:
         target.mkdir(parents=True, exist_ok=True)
     except (FileExistsError, NotADirectoryError):

@@ -89,6 +89,8 @@ UNSEEN = 1e-60
 #: Inputs at which the mean's estimator is fitted, bins of the distribution for which it is best, inputs at which it is checked: a
 #: prime number, so that they lie everywhere between those of the fit, where the bias is largest.
 GRID, BASIS, CHECKED = 257, 16, 2039
+#: Functions of the output whose mean is the input up to this share of the domain's width identify the mean.
+ACCURATE = 2e-3
 NORMAL = "the average is normally distributed: it is not where a few inputs, which have no ends here, lie far from the others"
 #: What is said of values and standard errors where intervals are without this if.
 AS_IF = "as if inputs were spread evenly"
@@ -932,13 +934,13 @@ def _mean(mechanism: Mechanism, data: Data, ask: _Ask) -> Estimate:
     if line is None:
         # By the mechanism and n alone: of answers that outputs choose, intervals would hold the truth less often.
         even = tables.function(tables.blocks.mean(axis=1), n)
-        if even.bias > math.sqrt(even.variance / n):
+        if even.bias > max(even.error(n), ACCURATE * (domain.upper - domain.lower)):
             raise NotIdentified(
-                "the mean is not identified by the outputs, however many there are: populations with different means have the "
-                f"same distribution of outputs. The best function of the output misses the input by up to {even.bias:.3g} (its "
-                f"standard error is {math.sqrt(even.variance / n):.3g}); use an unbiased mechanism"
+                "the mean is not identified: no function of the output that was tried has the input as its mean. The one for "
+                f"{n} outputs misses it by up to {even.bias:.3g}, more than its standard error {even.error(n):.3g}; "
+                "use an unbiased mechanism"
             )
-    elif found.bias > math.sqrt(found.variance / n) or not found.variance < 0.98 * tables.plain_variance(shares, line):
+    elif found.bias > found.error(n) or not found.variance < 0.98 * tables.plain_variance(shares, line):
         return _corrected(mechanism, data, ask, line, (tables.inputs, tables.variances))
     g = found.function
     method = "average of the function of the output with the least variance"
@@ -1081,6 +1083,14 @@ class MeanFunction:
     bias: float
     variance: float
 
+    def error(self, n: int) -> float:
+        """The standard error of the average of n."""
+        return math.sqrt(self.variance / n)
+
+    def interval(self, n: int) -> float:
+        """Half the length of a 95 % interval from so many."""
+        return 1.96 * self.error(n) + self.bias
+
 
 @dataclass(frozen=True)
 class MeanTables:
@@ -1134,8 +1144,11 @@ class MeanTables:
     def function(self, cells: np.ndarray, n: int) -> MeanFunction:
         """The g with the shortest interval for n outputs among those with the least variance at each accuracy of E[g | x] = x.
 
+        Of few outputs under large noise a constant has the shortest one: where its bias is more than its standard error those are
+        taken that are `ACCURATE`, if there are any.
+
         Singular values of the weighted matrix below a threshold are left out; each threshold gives a bias, the largest
-        |E[g | x] - x| at other inputs, and a variance. Where the bias exceeds the standard error the mean is not identified.
+        |E[g | x] - x| at other inputs, and a variance.
         """
         weight = np.where(cells > UNSEEN, cells, np.inf) ** -0.5
         centre, tried = float(self.inputs.mean()), []
@@ -1146,7 +1159,11 @@ class MeanTables:
             g = centre + weight * (vectors[:, used] @ (parts[used] / squares[used]))
             bias = float(np.abs(g @ self.elsewhere - self.between).max())
             tried.append(MeanFunction(g, bias, float(cells @ (g - cells @ g) ** 2)))
-        return min(tried, key=lambda found: 1.96 * math.sqrt(found.variance / n) + found.bias)
+        best = min(tried, key=lambda found: found.interval(n))
+        accurate = [found for found in tried if found.bias <= ACCURATE * (self.inputs[-1] - self.inputs[0])]
+        return (
+            best if best.bias <= best.error(n) or not accurate else min(accurate, key=lambda found: found.interval(n))
+        )
 
 
 def output_variances(g: np.ndarray, matrix: np.ndarray) -> np.ndarray:

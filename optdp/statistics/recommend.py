@@ -40,6 +40,7 @@ from optdp.problem import LDP, Average, Density, Prior, PriorLike, Problem, Unbi
 from optdp.problem.domains import Alphabet, Circle, DomainLike, Interval, OneHot, as_domain
 from optdp.statistics.channel import FLOATS, Channel, mixed, refuse_few_floats, refuse_width
 from optdp.statistics.estimate import (
+    ACCURATE,
     NotIdentified,
     affine_mean,
     choose_bins,
@@ -520,7 +521,7 @@ def worst_mean(mechanism: Mechanism, population: Any = None) -> tuple[float, tup
         return output_variances(found.function, matrix)
 
     first = under(np.full(points.size, 1 / points.size) if p is None else p)
-    if worst_bias[0] > 2e-3 * domain.width:
+    if worst_bias[0] > ACCURATE * domain.width:
         if line is None:
             raise NotIdentified("the mean is not identified by the outputs")
         return plain, (points, about)

@@ -51,8 +51,6 @@ class VectorLaplace(Vectors):
 
     def randomize(self, x: ArrayLike, rng: Seed = None) -> np.ndarray:
         inputs, rng = self.mean(x), as_rng(rng)
-        if not isinstance(self.domain, Box):  # norms a little above 1 are taken for 1
-            inputs = inputs / np.maximum(np.linalg.norm(inputs, axis=-1, keepdims=True), 1.0)
         if self.norm == "l1":
             return np.asarray(inputs + rng.laplace(0.0, self.scale, size=inputs.shape))
         noise = rng.standard_normal(inputs.shape)
