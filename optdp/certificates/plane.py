@@ -165,14 +165,16 @@ class Prices:
                 found[some] = self._cells(middles[some], half, affine, pairs, sizes[some])
             least = min(least, float(found[:, 0].min()))
             open_ = found[:, 1] < least - close
-            if done + 4 * int(sizes[open_].sum()) > PAIRS:
+            across = half > half.max() / 2  # the other way cells of slivers are short enough
+            parts = 2 ** int(across.sum())
+            if done + parts * int(sizes[open_].sum()) > PAIRS:
                 open_[:] = False
             if (low := float(found[~open_, 1].min(initial=0.0))) < proven:
                 proven, where = low, middles[~open_][np.argmin(found[~open_, 1])]
-            half = half / 2
-            shifts = np.array([(a, b) for a in (-1, 1) for b in (-1, 1)]) * half
+            half = np.where(across, half / 2, half)
+            shifts = np.array([(a, b) for a in (-1, 1)[: 1 + across[0]] for b in (-1, 1)[: 1 + across[1]]]) * across * half
             middles = (middles[open_][:, None] + shifts).reshape(-1, 2)
-            cell = np.repeat(cell[open_], 4)
+            cell = np.repeat(cell[open_], parts)
         return proven, where
 
     def slope(self, y: np.ndarray) -> float:

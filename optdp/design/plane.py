@@ -28,11 +28,13 @@ from optdp.solvers import plane as solvers
 from optdp.solvers.floors import solve_floors
 from optdp.solvers.lp import LinearProgram
 
-#: Cells of the grids of inputs along the longer side, from the first to the last; those of outputs are half as wide.
+#: Cells of the grids of inputs along a square's side, from the first to the last; those of outputs are half as wide. Rectangles
+#: have as many in all.
 LEVELS = (8, 16, 24, 32, 48)
-#: From this eps on (for |y - x|, and its square) floors and priors are smooth after the first grid. Along half of the longer
-#: side: cells of the floor, its outputs, cells of the prior, its inputs, inputs and outputs looked at.
-SMOOTH = 5.5, 6.5
+#: From this eps on (for |y - x|, and its square) floors and priors are smooth after the first grid: in a square, in others, and
+#: later by so much times the logarithm of the sides' ratio, less so much; in slivers grids are fine enough.
+SMOOTH, OTHERS, LATER = (5.5, 6.5), (5.5, 7.5), ((2.0, 3.0), (0.6, 0.0))
+#: Along half of the longer side: cells of the floor, its outputs, cells of the prior, its inputs, inputs and outputs looked at.
 MESHES = ((6, 24, 6, 24, 16, 24), (10, 36, 12, 36, 36, 40), (12, 60, 20, 50, 48, 56))
 #: They are as many in a square; in a rectangle, which has fewer symmetries, this share times the square root of its sides' ratio,
 #: and at most so many times.
@@ -69,7 +71,10 @@ def design(run: Run) -> Solution:
     share = 1.0 if thin == 1 else min(OBLONG * thin, STRETCH)
     smooth: list[Any] = [(_smooth, [round(share * count) for count in mesh]) for mesh in MESHES]
     grids: list[Any] = [(_level, round(min(thin * cells, cells**2 / 2))) for cells in LEVELS]
-    steps = grids[:1] + smooth if float(problem.eps) >= SMOOTH[int(problem.loss.exponent) - 1] else grids
+    loss = int(problem.loss.exponent) - 1
+    rate, less = LATER[loss]
+    start = SMOOTH[loss] if thin == 1 else OTHERS[loss] + rate * max(2 * math.log(thin) - less, 0.0)
+    steps = grids[:1] + smooth if float(problem.eps) >= start else grids
     for step, size in steps:
         began = run.left()
         step(run, size, kept)
