@@ -517,3 +517,16 @@ def test_bounds_have_the_units_of_the_loss(loss, power):
         certificate.bound(optdp.Problem(optdp.LDP(0.5), optdp.Box((0, 0), (k, k)), loss)).value for k in (1, 0.25)
     )
     assert whole > 0 and small == pytest.approx(whole / 4**power, rel=1e-9)
+
+
+def test_oblong_rectangles_have_as_many_points_as_squares():
+    found = optdp.solve_kernel(3.0, "abs", domain=optdp.Box([0, 0], [1, 0.05]), rtol=4e-3)
+    assert found.status is optdp.Status.OPTIMAL and found.gap <= 4e-3
+
+
+def test_the_proof_for_a_sliver_is_not_in_cells_across_it():
+    found = optdp.solve_kernel(10.0, "abs", domain=optdp.Box([0, 0], [1, 1e-8]), rtol=0.96)
+    with work.limited(1e4) as meter:  # two million where cells were halved both ways
+        assert found.certificate.bound(found.problem).value == found.lower_bound
+    line = optdp.solve_kernel(10.0, "abs")  # outputs moved to the line are no further from its inputs
+    assert found.lower_bound <= line.value and line.lower_bound <= found.value and meter.done > 0
