@@ -10,7 +10,7 @@ from scipy.stats import binom
 
 import optdp
 from optdp.mechanisms import baselines
-from optdp.statistics.estimate import NotIdentified
+from optdp.statistics.answer import NotIdentified
 from optdp.statistics.recommend import mean_variance
 
 PEOPLE = 2000

@@ -172,7 +172,9 @@ class Prices:
             if (low := float(found[~open_, 1].min(initial=0.0))) < proven:
                 proven, where = low, middles[~open_][np.argmin(found[~open_, 1])]
             half = np.where(across, half / 2, half)
-            shifts = np.array([(a, b) for a in (-1, 1)[: 1 + across[0]] for b in (-1, 1)[: 1 + across[1]]]) * across * half
+            shifts = (
+                np.array([(a, b) for a in (-1, 1)[: 1 + across[0]] for b in (-1, 1)[: 1 + across[1]]]) * across * half
+            )
             middles = (middles[open_][:, None] + shifts).reshape(-1, 2)
             cell = np.repeat(cell[open_], parts)
         return proven, where

@@ -8,8 +8,9 @@ import numpy as np
 
 from optdp.exact import require
 from optdp.mechanisms.base import Mechanism
+from optdp.statistics.answer import NotIdentified
 from optdp.statistics.channel import Channel, mixed
-from optdp.statistics.estimate import NotIdentified, estimate
+from optdp.statistics.estimate import estimate
 from optdp.statistics.likelihood import maximise
 
 if TYPE_CHECKING:

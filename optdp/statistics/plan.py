@@ -48,8 +48,10 @@ from optdp.mechanisms.base import Mechanism
 from optdp.mechanisms.frequency import COINS, FrequencyOracle, SubsetOracle
 from optdp.problem import LDP, Interval, OneHot
 from optdp.statistics import tables
+from optdp.statistics.answer import POPULATION, Estimate, NotIdentified
 from optdp.statistics.channel import FLOATS, refuse_few_floats, refuse_width
-from optdp.statistics.estimate import POPULATION, Estimate, NotIdentified, averaged, estimate, project  # fmt: skip
+from optdp.statistics.estimate import estimate
+from optdp.statistics.intervals import averaged, project
 from optdp.statistics.portable import NUMBER, lookup
 from optdp.statistics.recommend import BINS, GOALS, RTOL, candidates, unit_error
 from optdp.statistics.schema import Category, Column

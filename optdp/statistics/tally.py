@@ -225,3 +225,7 @@ class Tally:
 
     def __repr__(self) -> str:
         return f"<Tally of {self.n} outputs of {self.mechanism!r}>"
+
+
+#: Outputs, or what was kept of them.
+Data = Sample | Tally
