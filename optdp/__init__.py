@@ -50,7 +50,7 @@ _HOME = {
         "optdp.design.frequency": ("solve_frequency",),
         "optdp.design.kernel": ("solve_kernel",),
         "optdp.design.lip": ("solve_lip",),
-        "optdp.statistics.answer": ("Estimate", "NotIdentified"),
+        "optdp.statistics.result": ("Estimate", "NotIdentified"),
         "optdp.statistics.estimate": ("estimate",),
         "optdp.statistics.recommend": ("Recommendation", "recommend"),
         "optdp.statistics.estimation": ("estimate_histogram", "estimate_mean"),
@@ -116,13 +116,13 @@ if TYPE_CHECKING:
     from optdp.report.gap import gap_report
     from optdp.report.report import Report
     from optdp.solution import Program, Solution
-    from optdp.statistics.answer import Estimate, NotIdentified
     from optdp.statistics.collect import collect
     from optdp.statistics.estimate import estimate
     from optdp.statistics.estimation import estimate_histogram, estimate_mean
     from optdp.statistics.ledger import Ledger
     from optdp.statistics.plan import Plan, plan
     from optdp.statistics.recommend import Recommendation, recommend
+    from optdp.statistics.result import Estimate, NotIdentified
     from optdp.statistics.schema import Category, Date, Flag, Integer, Number
     from optdp.statistics.simulation import lip_simulate
     from optdp.statistics.tally import Tally

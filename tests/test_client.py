@@ -34,7 +34,8 @@ from optdp.statistics import client, tables
 from optdp.statistics.channel import Channel
 from optdp.statistics.collect import HEAD, sends
 from optdp.statistics.ledger import Exhausted
-from optdp.statistics.plan import Part, Plan, _together
+from optdp.statistics.part import Part, together
+from optdp.statistics.plan import Plan
 
 EXAMPLE = Path(__file__).parent.parent / "examples" / "survey"
 #: Chance that a test of random bits fails where nothing is wrong.
@@ -98,7 +99,7 @@ def everything(eps, reported=None, repeat="once"):
     columns["flag"] = flag, "frequencies", SubsetOracle.private(eps, flag.domain, 1)
     parts = [Part(name, column, goal, eps, m, 1.0, 1.0) for name, (column, goal, m) in columns.items()]
     groups = [{"left": flag, "right": flag}, {"first": many, "second": optdp.Category(["a", 2, 3]), "third": flag}]
-    (left, right), three = (_together(group, eps, dict.fromkeys(group, 1.0), k) for k, group in enumerate(groups, 1))
+    (left, right), three = (together(group, eps, dict.fromkeys(group, 1.0), k) for k, group in enumerate(groups, 1))
     parts = (left, *parts, *three, right)  # what is answered together need not stand together
     return Plan(parts, reported or len(parts) - 3, eps * len(parts), 1000, (), repeat)
 

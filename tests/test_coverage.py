@@ -10,8 +10,8 @@ from scipy.stats import binom
 
 import optdp
 from optdp.mechanisms import baselines
-from optdp.statistics.answer import NotIdentified
 from optdp.statistics.recommend import mean_variance
+from optdp.statistics.result import NotIdentified
 
 PEOPLE = 2000
 #: Surveys simulated at a time.

@@ -23,7 +23,6 @@ from optdp.mechanisms.finite import FiniteMechanism
 from optdp.mechanisms.kernel import KernelMechanism
 from optdp.mechanisms.vector import OneCoordinate
 from optdp.statistics import bayes
-from optdp.statistics.answer import Estimate, NotIdentified
 from optdp.statistics.channel import Channel, mixed
 from optdp.statistics.intervals import (
     RARE,
@@ -38,6 +37,7 @@ from optdp.statistics.intervals import (
 from optdp.statistics.likelihood import SLACK, _em, maximise, shortfall
 from optdp.statistics.means import mean_tables
 from optdp.statistics.recommend import _worst, mean_variance, noise, unit_error
+from optdp.statistics.result import Estimate, NotIdentified
 from optdp.statistics.tally import Moments
 
 ALPHABET = optdp.Alphabet([0, 1, 2, 5])
@@ -1184,7 +1184,7 @@ def test_bands_hold_intervals_and_wider_levels_narrower_ones():
 
 
 def test_nothing_is_printed_as_minus_zero_or_with_more_digits_than_floats_have():
-    from optdp.statistics.answer import _names, _told
+    from optdp.statistics.result import _names, _told
 
     assert _told(-1e-9, -1.0, -1e-9)[0] == "0" and _told(-0.0, -0.0, 0.0) == ("0", "0", "0")
     assert _told(0.1, 0.1, math.nextafter(0.1, 1))[0] == "0.1" and _names((-0.0, 0.0)) == ["0", "0"]

@@ -19,8 +19,8 @@ from optdp.exact import enclosures
 from optdp.exact.fields import FieldError
 from optdp.statistics import client, portable, tables
 from optdp.statistics import plan as plan_module
+from optdp.statistics.answers import Answers, _pair_oracle, _second_moments
 from optdp.statistics.estimate import simulated_quantile
-from optdp.statistics.plan import Answers
 from optdp.statistics.recommend import unit_error
 from optdp.statistics.schema import MISSING, OTHER
 
@@ -891,10 +891,10 @@ def test_no_standard_error_of_a_pair_is_0_where_nothing_or_everything_is_counted
     errors = np.array([one.standard_error for one in found])
     assert (errors > 0).all() and np.isfinite(errors).all()
     if strategy == "split":
-        first, second = (plan_module._second_moments(survey[name].mechanism) for name in "ab")
+        first, second = (_second_moments(survey[name].mechanism) for name in "ab")
         true = first * second - [1, 0]
     else:
-        own, other = map(float, plan_module._pair_oracle(survey.parts).exact_rates)
+        own, other = map(float, _pair_oracle(survey.parts).exact_rates)
         true = np.array([own * (1 - own), other * (1 - other)]) / (own - other) ** 2
     least = np.sqrt(np.where(np.arange(8) == 4, *true) / n)  # of the pair of all people, and of the others
     assert (errors.mean(axis=0) >= 0.9 * least).all()

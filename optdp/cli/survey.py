@@ -17,7 +17,7 @@ from optdp.cli.options import option
 
 if TYPE_CHECKING:
     from optdp.cli import Commands
-    from optdp.statistics.answer import Estimate
+    from optdp.statistics.result import Estimate
 
 GOALS = ("mean", "quantile", "distribution", "frequencies", "answers")
 

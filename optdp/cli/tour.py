@@ -12,7 +12,8 @@ from optdp.exact.numbers import Number, show
 from optdp.report.plots import new_axes, pyplot, save_figure
 from optdp.report.report import Column, Report
 from optdp.statistics import schema
-from optdp.statistics.plan import Answers, Plan, plan
+from optdp.statistics.answers import Answers
+from optdp.statistics.plan import Plan, plan
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -16,7 +16,7 @@ from optdp.exact.enclosures import rounded_up
 from optdp.mechanisms.base import Mechanism
 from optdp.problem import LDP, LossLike
 from optdp.solution import Solution
-from optdp.statistics.answer import Estimate
+from optdp.statistics.result import Estimate
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -20,7 +20,8 @@ from optdp.mechanisms.base import Mechanism
 from optdp.mechanisms.frequency import AffineOracle, SubsetOracle
 from optdp.mechanisms.kernel import KernelMechanism
 from optdp.mechanisms.piecewise import COINS, PiecewiseMechanism
-from optdp.statistics.plan import Part, Plan, truth, unit_ratio
+from optdp.statistics.part import Part, truth, unit_ratio
+from optdp.statistics.plan import Plan
 from optdp.statistics.tables import Refused
 
 #: The file without a plan, and the line of it that the plan replaces.

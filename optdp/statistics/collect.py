@@ -33,7 +33,8 @@ from optdp.mechanisms.kernel import KernelMechanism
 from optdp.mechanisms.piecewise import PiecewiseMechanism
 from optdp.statistics import tables
 from optdp.statistics.client import STAMP
-from optdp.statistics.plan import UNREAD, Part, Plan, as_column, as_outputs, reader, refuse_another
+from optdp.statistics.part import UNREAD, Part, as_column, as_outputs, reader
+from optdp.statistics.plan import Plan, refuse_another
 
 KINDS = (".jsonl", ".ndjson", ".csv", ".parquet")
 #: Records at a time, their bytes, and the longest line.

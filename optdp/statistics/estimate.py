@@ -24,7 +24,6 @@ from optdp.mechanisms.base import Mechanism
 from optdp.mechanisms.frequency import FrequencyOracle
 from optdp.problem import Alphabet, Circle, Prior, PriorLike
 from optdp.statistics import bayes
-from optdp.statistics.answer import AS_IF, POPULATION, Ask, Estimate, NotIdentified
 from optdp.statistics.channel import Channel, kept, mixed
 from optdp.statistics.intervals import (
     BOUNDED,
@@ -40,6 +39,7 @@ from optdp.statistics.intervals import (
 )
 from optdp.statistics.likelihood import maximise
 from optdp.statistics.means import mean_direction, mean_of_numbers, mean_of_vectors
+from optdp.statistics.result import AS_IF, POPULATION, Ask, Estimate, NotIdentified
 from optdp.statistics.tally import Data, Sample, Tally
 
 WHATS = ("mean", "quantile", "cdf", "histogram", "frequencies")

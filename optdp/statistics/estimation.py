@@ -8,10 +8,10 @@ import numpy as np
 
 from optdp.exact import require
 from optdp.mechanisms.base import Mechanism
-from optdp.statistics.answer import NotIdentified
 from optdp.statistics.channel import Channel, mixed
 from optdp.statistics.estimate import estimate
 from optdp.statistics.likelihood import maximise
+from optdp.statistics.result import NotIdentified
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike

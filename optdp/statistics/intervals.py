@@ -39,8 +39,8 @@ from typing import Any
 
 import numpy as np
 
-from optdp.statistics.answer import NotIdentified, name_of
 from optdp.statistics.likelihood import maximise
+from optdp.statistics.result import NotIdentified, name_of
 
 #: With fewer outputs, or where fewer differ from the others, no average is taken for a normal variable at a level of 95 %.
 FEW, RARE = 30, 5

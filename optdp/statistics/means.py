@@ -17,10 +17,10 @@ import numpy as np
 from optdp.exact import require
 from optdp.mechanisms.base import Mechanism
 from optdp.problem import Ball, Box, Interval, Sphere
-from optdp.statistics.answer import POPULATION, Ask, Estimate, NotIdentified
 from optdp.statistics.channel import Channel, few_floats, kept, refuse_few_floats
 from optdp.statistics.intervals import BOUNDED, FEW, RARE, UNSEEN, bounded, reach, two_sided, unseen
 from optdp.statistics.likelihood import maximise
+from optdp.statistics.result import POPULATION, Ask, Estimate, NotIdentified
 from optdp.statistics.tally import Data, Moments
 
 #: Widths of domains on whose means there are estimates: third powers of outputs are floats.

@@ -24,15 +24,14 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-import operator
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache, partial, reduce
+from functools import lru_cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Any
 
 import numpy as np
 
@@ -40,25 +39,20 @@ from optdp import files
 from optdp.design.frequency import solve_frequency
 from optdp.design.kernel import FAINTEST, solve_kernel
 from optdp.design.progress import Progress, ProgressLike
-from optdp.exact import OPTIONAL, Fields, Log, Number, Seed, Within, as_rng, coin, enclosures, require, show, written
+from optdp.exact import Fields, Log, Number, Seed, Within, as_rng, coin, enclosures, require, show, written
 from optdp.exact.enclosures import rounded_up
 from optdp.exact.fields import FieldError, load
 from optdp.exact.numbers import above
 from optdp.mechanisms.base import Mechanism
-from optdp.mechanisms.frequency import COINS, FrequencyOracle, SubsetOracle
+from optdp.mechanisms.frequency import COINS, FrequencyOracle
 from optdp.problem import LDP, Interval, OneHot
 from optdp.statistics import tables
-from optdp.statistics.answer import POPULATION, Estimate, NotIdentified
+from optdp.statistics.answers import Answers, added, check_level, outputs_of, tallies_of
 from optdp.statistics.channel import FLOATS, refuse_few_floats, refuse_width
-from optdp.statistics.estimate import estimate
-from optdp.statistics.intervals import averaged, project
-from optdp.statistics.portable import NUMBER, lookup
+from optdp.statistics.part import Part, as_column, kind_of, together, truth, unit_ratio, width_of, words_of
 from optdp.statistics.recommend import BINS, GOALS, RTOL, candidates, unit_error
+from optdp.statistics.result import NotIdentified
 from optdp.statistics.schema import Category, Column
-from optdp.statistics.tally import Tally
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 REPEATS = ("once", "memoised")
 STRATEGIES = ("auto", "split", "sample", "joint")
@@ -76,8 +70,6 @@ STRATEGY = re.compile("split|split evenly|all|sample [0-9]+ of [0-9]+|joint [0-9
 MOST = 10**12, 10_000
 #: Shares of eps are multiples of this part of it.
 GRAIN = 2**20
-#: What an estimate says for a goal.
-WHAT = {goal: goal for goal in GOALS} | {"distribution": "histogram", "answers": "mean"}
 #: What is predicted for a goal: of what, and which error about the people asked.
 PREDICTED = {
     "mean": ("mean", "one standard error, at most: that of the worst entries"),
@@ -101,45 +93,6 @@ CHOSEN = {
 
 class TooLittle(ValueError):
     """A share of eps that is too small for the goal of a column; the message says so."""
-
-
-@dataclass(frozen=True)
-class Part:
-    """What a plan does with one column: `column` of the schema, the goal, its `mechanism` and the epsilon of it, its `weight`,
-    and `unit`: the predicted error of its estimate times the square root of the number of people who report it, or for "answers"
-    that of one answer. Columns of one `group` > 0 are answered together: `eps` is that of all of them, and the mechanism what
-    comes out for this one.
-    """
-
-    name: Annotated[str, Within(most=200)]
-    column: Column
-    goal: Annotated[str, Within(words=GOALS)]
-    eps: Number
-    mechanism: Mechanism
-    unit: Annotated[float, Within(0.0)]
-    weight: Annotated[float, Within(0.0)]
-    group: Annotated[int, Within(0, 10_000)] = field(default=0, metadata=OPTIONAL)
-
-    def errors(self, n: int, share: float) -> float:
-        """The predicted error about n people of whom this share reports the column; of "answers": of one, sent or guessed."""
-        if self.goal == "answers":
-            return share * self.unit + (1 - share) * _width(self) / 2
-        return math.hypot(self.unit, math.sqrt(1 - share) * _spread(self)) / math.sqrt(n * share)
-
-
-def _spread(part: Part) -> float:
-    """The standard deviation of what one of evenly spread entries adds to the estimate: of probabilities on average."""
-    domain = part.column.domain
-    if isinstance(domain, OneHot) or part.goal == "distribution":
-        d = domain.d if isinstance(domain, OneHot) else BINS
-        return math.sqrt((1 - 1 / d) / d)
-    return domain.width / (2 if part.goal == "quantile" else math.sqrt(12))
-
-
-def _width(part: Part) -> float:
-    """What errors are measured by: probabilities are errors as they are."""
-    domain = part.column.domain
-    return 1.0 if isinstance(domain, OneHot) or part.goal == "distribution" else domain.width
 
 
 @dataclass(frozen=True, repr=False)
@@ -242,7 +195,7 @@ class Plan(tables.Printed):
 
         parts = table.to_delayed()
         seeds = [None] * len(parts) if rng is None else rng.integers(2**63, size=len(parts)).tolist()
-        empty: dict[str, np.ndarray] = {name: np.array([], dtype=_kind(self[name])) for name in self._known(table)}
+        empty: dict[str, np.ndarray] = {name: np.array([], dtype=kind_of(self[name])) for name in self._known(table)}
         private = [dask.delayed(self.randomize)(part, seed) for part, seed in zip(parts, seeds, strict=True)]
         meta = tables.like(table._meta, empty)
         return dataframe.from_delayed(private, meta=meta, divisions=table.divisions, verify_meta=False).persist()
@@ -271,7 +224,7 @@ class Plan(tables.Printed):
             true = coin(truth(unit), COINS, (count,), rng) if len(unit) > 1 else None
             for part in unit:
                 if true is None:
-                    private = part.mechanism.randomize(_words(part, inputs[part.name]), rng)
+                    private = part.mechanism.randomize(words_of(part, inputs[part.name]), rng)
                 else:
                     private = np.where(true, inputs[part.name], rng.integers(0, part.mechanism.domain.d, size=count))
                 out[part.name] = as_column(part, private[chosen[:, j]], chosen[:, j])
@@ -297,12 +250,12 @@ class Plan(tables.Printed):
         **Returns** a mapping from columns to estimates, which prints as a table. `about("age", "quantile", q=0.9)` asks another
         question, as `optdp.estimate` does; `pair("city", "job")` gives the table of two categories; `to_frame()` all numbers.
         """
-        _level(level)  # before anything is read
+        check_level(level)  # before anything is read
         if isinstance(private, str | Path):
             refuse_another(self, Path(private))
-        look = partial(_tallied if tables.streamed(private) else _outputs, self)
+        look = partial(tallies_of if tables.streamed(private) else outputs_of, self.parts)
         parts = list(tables.each(private, look))
-        told = parts[0] if len(parts) == 1 else {name: (None, _sum(p[name][1] for p in parts)) for name in self.names}
+        told = parts[0] if len(parts) == 1 else {name: (None, added(p[name][1] for p in parts)) for name in self.names}
         return Answers(self, told, level, private)
 
     # --- telling
@@ -484,36 +437,6 @@ def refuse_another(plan: Plan, folder: Path) -> None:
             raise ValueError(f"{folder.name} is not allowed: it holds the answers to another plan")
 
 
-def truth(unit: tuple[Part, ...]) -> int:
-    """c 2^124 for columns that are answered together, from their mechanisms. **Raises** ValueError unless these agree."""
-    found = set()
-    for part in unit:
-        oracle: Any = part.mechanism
-        if not isinstance(part.mechanism, SubsetOracle) or oracle.message != () or oracle.universe != oracle.domain.d:
-            raise ValueError(f"column {part.name!r} is not one of categories that can be answered together")
-        d = oracle.domain.d
-        found.add(Fraction(d * oracle.coins - COINS, d - 1))  # the mechanism's coins are c + (1 - c)/d
-    (c,) = found if len(found) == 1 else (Fraction(-1),)
-    if c.denominator != 1 or not 0 < c < COINS:
-        raise ValueError(
-            f"columns {', '.join(repr(part.name) for part in unit)} cannot be answered together as they are"
-        )
-    return int(c)
-
-
-def unit_ratio(unit: tuple[Part, ...]) -> Fraction:
-    """The largest likelihood ratio, exactly: that of the one mechanism, or 1 + D c/(1 - c) for columns answered together."""
-    if len(unit) == 1:
-        own: Any = unit[0].mechanism.guarantee()
-        if not isinstance(own, LDP) or own.ideal or not isinstance(own.eps, Log):
-            raise ValueError(f"column {unit[0].name!r}: its guarantee is not an exact ratio")
-        ratio: Fraction = own.eps.argument
-        return ratio
-    c = truth(unit)  # which sees to it that they have one
-    combinations = math.prod(getattr(part.mechanism, "universe") for part in unit)  # noqa: B009
-    return 1 + Fraction(combinations * c, COINS - c)
-
-
 def _labels(of: Any) -> list[str]:
     """The names of the categories of a column or mechanism, which are no part of its domain; none of numbers."""
     return list(map(str, of.domain.labels)) if isinstance(of.domain, OneHot) else []
@@ -526,324 +449,6 @@ def _total(shares: list[Number]) -> Number:
         if len(shares) == 1
         else sum((Fraction(enclosures.log_above(e.argument) if isinstance(e, Log) else e) for e in shares), Fraction(0))
     )
-
-
-def _together(columns: Mapping[str, Column], eps: Number, weight: Mapping[str, float], group: int) -> list[Part]:
-    """Parts of categories that are answered together with this eps: the largest c whose ratio is at most e^eps; none where it
-    would be 0, for chances are multiples of 2^-124.
-    """
-    domains: list[Any] = [column.domain for column in columns.values()]
-    gain = enclosures.exp_below(eps, 200) - 1
-    share = gain / (gain + math.prod(domain.d for domain in domains))
-    rest = COINS - share.numerator * COINS // share.denominator
-    step = math.lcm(*(domain.d for domain in domains))  # then every column's own probabilities are multiples of 2^-124
-    rest = -(-rest // step) * step
-    if rest >= COINS:
-        return []
-    parts = []
-    for (name, column), domain in zip(columns.items(), domains, strict=True):
-        oracle = SubsetOracle(domain, 1, COINS - rest + rest // domain.d)
-        unit = math.sqrt(float(oracle.exact_value) / domain.d)
-        parts.append(Part(name, column, "frequencies", eps, oracle, unit, weight[name], group))
-    return parts
-
-
-def _level(level: float) -> None:
-    require.real("level", level, low=0.0, high=1.0, open_low=True, open_high=True)
-
-
-def _words(part: Part, inputs: np.ndarray) -> np.ndarray:
-    """Inputs as the mechanism reads them: the names of categories."""
-    domain = part.mechanism.domain
-    if not isinstance(domain, OneHot) or not domain.names:
-        return inputs
-    names = np.empty(domain.d, dtype=object)
-    names[:] = domain.names
-    return names[inputs]
-
-
-def _kind(part: Part) -> type:
-    return object if isinstance(part.mechanism, FrequencyOracle) else float
-
-
-def as_column(part: Part, private: np.ndarray, chosen: np.ndarray) -> np.ndarray:
-    """A column with the outputs of who reports it: numbers with nan, or texts with None, for the others."""
-    if not isinstance(part.mechanism, FrequencyOracle):
-        numbers = np.full(chosen.size, math.nan)
-        numbers[chosen] = private
-        return numbers
-    out = np.full(chosen.size, None, dtype=object)
-    if part.mechanism.message == ():
-        labels = part.mechanism.domain.labels
-        out[chosen] = [str(labels[i]) for i in private.tolist()]
-    else:
-        out[chosen] = [" ".join(map(str, row)) for row in private.tolist()]
-    return out
-
-
-def _outputs(plan: Plan, table: Any) -> dict[str, Any]:
-    """What each column of a private table holds: see `_received`."""
-    found = tables.names(table)
-    for name in plan.names:
-        if name not in found:
-            raise ValueError(f"the table has no column {name!r}, which is not allowed: the plan reports it")
-    return {part.name: _received(part, tables.column(table, part.name)) for part in plan.parts}
-
-
-def _tallied(plan: Plan, table: Any) -> dict[str, Any]:
-    """The same, as tallies."""
-    found, tallies = _outputs(plan, table), {}
-    for part in plan.parts:
-        try:
-            tallies[part.name] = None, Tally(part.mechanism).add(found[part.name][1])
-        except ValueError as error:
-            raise ValueError(f"column {part.name!r}: {error}") from None
-    return tallies
-
-
-def _sum(parts: Iterable[Any]) -> Any:
-    return reduce(operator.add, parts)
-
-
-def _received(part: Part, column: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """(which rows report the column, their outputs): the inverse of `as_column`."""
-    if column.dtype.kind == "f" and not isinstance(part.mechanism, FrequencyOracle):
-        there = ~np.isnan(column)
-        return there, column[there]
-    entries, read = column.tolist(), reader(part)
-    there = ~tables.missing(entries)
-    try:
-        return there, as_outputs(part, [read(entries[row]) for row in np.flatnonzero(there).tolist()])
-    except UNREAD:
-        raise ValueError(f"column {part.name!r} holds entries that this plan does not send") from None
-
-
-def as_outputs(part: Part, read: list[Any]) -> np.ndarray:
-    """What a `reader` has read, as a mechanism gives it."""
-    if not isinstance(part.mechanism, FrequencyOracle):
-        return np.array(read, dtype=float)
-    return np.array(read, dtype=np.int64).reshape(-1, *part.mechanism.message)
-
-
-#: What a `reader` raises.
-UNREAD = (KeyError, OverflowError, TypeError, ValueError)
-
-
-def reader(part: Part) -> Callable[[Any], Any]:
-    """What makes the output of an entry of a private column, also of tables that made numbers of texts."""
-    oracle: Any = part.mechanism
-    own: Callable[[Any], Any] = _real
-    if isinstance(oracle, FrequencyOracle):
-        labels, size = oracle.domain.labels, math.prod(oracle.message)
-        own = places(labels).__getitem__ if oracle.message == () else partial(_message, size)
-
-    def read(entry: Any) -> Any:
-        if type(entry) is not str and isinstance(entry, bool | np.bool_):
-            raise TypeError("no bool is sent, and one would pass for 0 or 1")
-        return own(entry)
-
-    return read
-
-
-def _real(entry: Any) -> float:
-    if isinstance(entry, str) and not NUMBER.fullmatch(entry):
-        raise ValueError("no number")
-    return float(entry)
-
-
-def _message(size: int, entry: Any) -> list[int]:
-    text = entry if type(entry) is str else str(operator.index(whole(entry)))
-    if not (text.isascii() and text.replace(" ", "").isdigit()):  # int() takes more for a number
-        raise ValueError("no integers")
-    message = list(map(int, text.split(" ")))
-    if len(message) != size or max(message) >= 2**63:
-        raise ValueError("no message")
-    return message
-
-
-def whole(entry: Any) -> Any:
-    """1 for 1.0."""
-    return int(entry) if isinstance(entry, float) and entry.is_integer() else entry
-
-
-def places(labels: Iterable[Any]) -> dict[Any, int]:
-    """Where categories stand, by text; and by number, for tables that read "1" as 1 or 1.0, where one category alone has it."""
-    found = lookup((), list(map(str, labels)))
-    return found["places"] | {number: i for number, i in found["numbers"].items() if i >= 0}
-
-
-def _products(parts: list[Part], table: Any) -> tuple[int, np.ndarray, np.ndarray]:
-    """(how many report both categories; sums of the products of their unbiased indicators, and of the squares of these)."""
-    sent = [_received(part, tables.column(table, part.name)) for part in parts]
-    both, sides = sent[0][0] & sent[1][0], []
-    for part, (there, outputs) in zip(parts, sent, strict=True):
-        oracle: Any = part.mechanism
-        sides.append(oracle.frequencies(oracle.supports(outputs[both[there]], np.arange(oracle.domain.d))))
-    first, second = sides
-    return len(first), first.T @ second, (first**2).T @ second**2
-
-
-def _pairs(parts: list[Part], oracle: SubsetOracle, table: Any) -> Tally:
-    """The pairs of values in two columns that are answered together."""
-    (there, first), (same, second) = (_received(part, tables.column(table, part.name)) for part in parts)
-    if not np.array_equal(there, same):
-        raise ValueError(f"columns {parts[0].name!r}, {parts[1].name!r}: this plan sends both or none")
-    return Tally(oracle).add(first * parts[1].mechanism.domain.d + second)
-
-
-def _pair_oracle(parts: list[Part]) -> SubsetOracle:
-    """What two columns that are answered together are by themselves: a randomised response on the pairs of their values."""
-    true, size = truth(tuple(parts)), math.prod(part.mechanism.domain.d for part in parts)
-    return SubsetOracle(OneHot(size), 1, true + (COINS - true) // size)
-
-
-def _second_moments(oracle: Any) -> np.ndarray:
-    """E[Y_c^2 | x] of the unbiased indicators Y, for x = c and for others (of statistics that are not 0 or 1: on average)."""
-    own, other = map(float, oracle.exact_rates)
-    noise = np.array([own * (1 - own), other * (1 - other)]) / float(oracle.exact_gap) ** 2
-    if not oracle.binary:
-        noise[:] = float(oracle.exact_value) / oracle.domain.d
-    return np.asarray(noise + np.array([1.0, 0.0]))
-
-
-@dataclass(frozen=True, repr=False)
-class Answers(tables.Printed, Mapping[str, Estimate]):
-    """Estimates from a private table: a mapping from columns to `optdp.Estimate`, each made when it is asked for."""
-
-    plan: Plan
-    #: (which rows report the column, their outputs); or (None, a tally), where the table was looked at part by part.
-    outputs: dict[str, tuple[Any, Any]]
-    level: float
-    #: The private table, for questions about pairs of columns.
-    table: Any = None
-
-    def __post_init__(self) -> None:
-        _level(self.level)
-
-    def __getitem__(self, name: str) -> Estimate:
-        part = self.plan[name]
-        what = WHAT[part.goal]
-        return self.about(name, what, **({"q": 0.5} if what == "quantile" else {}))
-
-    def about(self, name: str, what: str, **options: Any) -> Estimate:
-        """Another question about a column; arguments as in `optdp.estimate`, at the level of these answers if none is given.
-
-        **Raises** KeyError for a name that is no column's; ValueError naming the column.
-        """
-        part, outputs = self.plan[name], self.outputs[name][1]
-        if not (outputs.n if isinstance(outputs, Tally) else len(outputs)):
-            raise ValueError(f"column {name!r} has no answers, which is not allowed: somebody must report it")
-        try:
-            found = estimate(part.mechanism, outputs, what, **{"level": self.level, **options})
-        except ValueError as error:
-            kind = NotIdentified if isinstance(error, NotIdentified) else ValueError
-            raise kind(f"column {name!r}: {error}") from None
-        if getattr(part.column, "outside", "refuse") == "refuse":
-            return found
-        return replace(found, assumptions=f"{found.assumptions}; inputs beyond {part.column.domain} count as its ends")
-
-    def every(self) -> tuple[dict[str, Estimate], dict[str, str]]:
-        """(the estimates by column, why there is none of the other columns)."""
-        found: dict[str, Estimate] = {}
-        refused: dict[str, str] = {}
-        for name in self:
-            try:
-                found[name] = self[name]
-            except ValueError as error:
-                refused[name] = str(error)
-        return found, refused
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self.plan.names)
-
-    def __len__(self) -> int:
-        return len(self.plan.names)
-
-    def pair(self, one: str, two: str) -> Estimate:
-        """The table of two categories: probabilities of all pairs of their values, from the people who report both.
-
-        The noises of two columns are independent, so that the products of their unbiased indicators are unbiased for the pairs;
-        columns that are answered together have unbiased indicators of their pairs. The values are the nearest probabilities that
-        sum to 1; the errors are those of the averages. **Raises** ValueError naming the columns.
-        """
-        for name in (one, two):
-            if name not in self.plan.names:
-                told = ", ".join(map(repr, self.plan.names))
-                raise ValueError(f"{name!r} is not allowed: it must be a column of the plan: {told}")
-        if isinstance(self.table, str | Path) and str(self.table) == "-":
-            raise ValueError("pairs are not allowed of standard input, which was read already: give a file")
-        parts = [self.plan[name] for name in (one, two)]
-        refusal = f"columns {one!r}, {two!r} are not allowed: they must be two categories that some people both report"
-        if one == two or not all(isinstance(part.mechanism, FrequencyOracle) for part in parts):
-            raise ValueError(refusal)
-        labels = [part.column.domain.labels for part in parts]  # type: ignore[union-attr]
-        points = tuple(f"{a}, {b}" for a in labels[0] for b in labels[1])
-        if parts[0].group and parts[0].group == parts[1].group:
-            oracle = _pair_oracle(parts)
-            tally = _sum(tables.each(self.table, partial(_pairs, parts, oracle)))
-            if not tally.n:
-                raise ValueError(refusal)
-            found = estimate(oracle, tally, "frequencies", level=self.level)
-            return replace(
-                found, what="pair", points=points, method=f"randomised response of the pairs: {found.method}"
-            )
-        n, sums, squares = map(_sum, zip(*tables.each(self.table, partial(_products, parts)), strict=True))
-        if not n:
-            raise ValueError(refusal)
-        average = (sums / n).reshape(-1)
-        error = np.sqrt(np.maximum((squares / n).reshape(-1) - average**2, 0.0) / n)
-        value, share = project(average), np.clip(average, 0, 1)
-        corners = np.outer(parts[0].mechanism.support(), parts[1].mechanism.support())  # those of pairs lie between
-        span = float(corners.min()), float(corners.max())
-        ends: list[tuple[Any, Any]] = []
-        for level in (self.level, self.level ** (1 / average.size)):
-            low, high = averaged(share, error, n, span, level)
-            ends.append((np.minimum(np.clip(low, 0, 1), value), np.maximum(np.clip(high, 0, 1), value)))
-        # What the noise alone makes of this share of people with the pair: also where nothing or everything is counted.
-        own, other = np.multiply(*(_second_moments(part.mechanism) for part in parts)) - (1.0, 0.0)
-        error = (
-            np.maximum(error, np.sqrt((share * own + (1 - share) * other) / n))
-            if n > 1
-            else np.full(share.size, np.inf)
-        )
-        method = (
-            "averages of products of unbiased indicators; score and normal intervals, or those of bounded numbers; "
-            "the values are the nearest probabilities that sum to 1"
-        )
-        told = POPULATION.format("distribution")
-        unit = error * math.sqrt(n)
-        return Estimate("pair", value, error, ends[0], ends[1], self.level, n, method, told, points, unit)
-
-    def to_frame(self) -> pd.DataFrame:
-        """A pandas table of all estimates, a row for each number; columns of which there is none are left out (`every`).
-
-        **Raises** RuntimeError without pandas (`optdp[tables]`).
-        """
-        rows, index = [], []
-        for name, found in self.every()[0].items():
-            points = found.points if np.ndim(found.value) else (found.what,)
-            for i, point in enumerate(points):
-                at = lambda v, i=i: np.atleast_1d(v)[i]  # noqa: E731
-                rows.append(
-                    (at(found.value), at(found.standard_error), at(found.interval[0]), at(found.interval[1]), found.n)
-                )
-                index.append((name, str(point)))
-        labels = ("value", "standard_error", "low", "high", "n")
-        return tables.frame({label: [row[i] for row in rows] for i, label in enumerate(labels)}, index)
-
-    def __repr__(self) -> str:
-        return f"<Answers about {', '.join(self.plan.names)}; to_frame() shows them>"
-
-    def __str__(self) -> str:
-        found, refused = self.every()
-        return "\n".join(
-            f"{self.title(name)}: {found[name] if name in found else f'no estimate: {refused[name]}'}" for name in self
-        )
-
-    def title(self, name: str) -> str:
-        """A column with what its numbers are."""
-        scale = self.plan[name].column.scale
-        return f"{name} ({scale})" if scale else name
 
 
 def plan(
@@ -935,7 +540,7 @@ def plan(
     short = dict[float, str]()  # why there is no mechanism for a share of eps, by its size
 
     def square(p: Part, share: float) -> float:
-        return p.weight / heaviest * (p.errors(n, share) / _width(p)) ** 2
+        return p.weight / heaviest * (p.errors(n, share) / width_of(p)) ** 2
 
     def attempt(label: str, parts: tuple[Part, ...], reported: int, units: int = k) -> None:
         mean = sum(square(p, reported / units) for p in parts) / sum(p.weight / heaviest for p in parts)
@@ -972,7 +577,7 @@ def plan(
         for m in sorted({1, units}):
             share = _share(total, Fraction(1, m))
             groups = [
-                _together({name: schema[name] for name in chunk}, share, weight, g)
+                together({name: schema[name] for name in chunk}, share, weight, g)
                 for g, chunk in enumerate(chunks, 1) if len(chunk) > 1
             ]  # fmt: skip
             joint = {p.name: p for group in groups for p in group}

@@ -38,11 +38,11 @@ from optdp.mechanisms import baselines
 from optdp.mechanisms.base import Mechanism
 from optdp.problem import LDP, Average, Density, Prior, PriorLike, Problem, Unbiased, WorstCase
 from optdp.problem.domains import Alphabet, Circle, DomainLike, Interval, OneHot, as_domain
-from optdp.statistics.answer import NotIdentified
 from optdp.statistics.channel import FLOATS, Channel, mixed, refuse_few_floats, refuse_width
 from optdp.statistics.estimate import choose_bins, simulated_quantile
 from optdp.statistics.intervals import unbiased
 from optdp.statistics.means import ACCURATE, affine_mean, mean_tables, output_variances
+from optdp.statistics.result import NotIdentified
 from optdp.statistics.tables import Printed, frame
 
 if TYPE_CHECKING:
