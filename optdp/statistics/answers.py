@@ -165,7 +165,7 @@ class Answers(tables.Printed, Mapping[str, Estimate]):
         refusal = f"columns {one!r}, {two!r} are not allowed: they must be two categories that some people both report"
         if one == two or not all(isinstance(part.mechanism, FrequencyOracle) for part in parts):
             raise ValueError(refusal)
-        labels = [part.column.domain.labels for part in parts]  # type: ignore[union-attr]
+        labels = [part.column.domain.labels for part in parts]
         points = tuple(f"{a}, {b}" for a in labels[0] for b in labels[1])
         if parts[0].group and parts[0].group == parts[1].group:
             oracle = _pair_oracle(parts)
