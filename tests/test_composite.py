@@ -25,7 +25,8 @@ from optdp.exact.fields import FieldError, Fields
 from optdp.exact.sampling import LIMB
 from optdp.mechanisms.composite import CompositeMechanism, _lack
 from optdp.mechanisms.piecewise import CELLS
-from optdp.problem import shapes
+from optdp.mechanisms.varying_window import VaryingWindow
+from optdp.problem import At, Interval, shapes
 from optdp.problem.shapes import ACTIVATIONS, STEPS, Quartic, Shape, Steps, as_activation, as_base
 from optdp.solution import Solution
 from tests.test_sampling import distribution
@@ -339,12 +340,29 @@ def test_the_mapping_and_its_inverse():
 
 
 def test_too_few_floats_for_quadrature_are_called_so():
-    """Densities were to be corrected."""
-    mechanism = CompositeMechanism.private(1.0, 0.4, (2.0**53, 2.0**53 + 4), as_activation("A2"))
-    with pytest.raises(
-        ValueError, match=r"instead of 1: between 9[0-9.]+ and 9[0-9.]+ are too few floats .*; subtract"
+    """Densities were to be corrected; what is subtracted makes the domain one that begins at 0."""
+    told = r"\] is not allowed where .* quadrature: between .* too few floats; subtract 9007199254740992\.0 from the numbers"
+    for mechanism in (
+        CompositeMechanism.private(1.0, 0.4, (2.0**53, 2.0**53 + 4), as_activation("A2")),
+        CompositeMechanism.private(1.0, 0.4, (2.0**53, 2.0**53 + 4), base=Quartic()),
+        VaryingWindow(0.5, Interval(2.0**53, 2.0**53 + 4)),
     ):
-        mechanism.expected_loss(2.0**53, "abs")
+        with pytest.raises(ValueError, match=told):
+            mechanism.expected_loss(2.0**53, "abs")
+
+
+@pytest.mark.parametrize("activation, base", [("A2", "B1"), ("A1", Quartic()), ("A2", Quartic(0.6))])
+def test_variances_are_those_before_rounding_and_enclosures_of_what_is_sent(activation, base):
+    """Rounded at random between two neighbours a number at a share t of the way gains t (1 - t) of the squared step."""
+    mechanism = CompositeMechanism.private(1.0, 0.4, (2.0**52, 2.0**52 + 4), as_activation(activation), as_base(base))
+    moved, x = replace(mechanism, domain=Interval(0.0, 4.0)), 1.0
+    (low, high), step = moved.exact_range, float(mechanism._sent().step)
+    y, width = np.linspace(float(low), float(high), 200_001, retstep=True)
+    f, share = moved.density((y[:-1] + y[1:]) / 2, x), np.mod((y[:-1] + y[1:]) / 2 / step, 1)
+    sent = moved.variance(x) + step**2 * np.sum(f * share * (1 - share)) * width
+    lower, upper = mechanism.enclose(At("squared", 2.0**52 + x))
+    assert lower <= sent <= upper and sent > mechanism.variance(2.0**52 + x) * (1 + 1e-4)
+    assert mechanism.variance(2.0**52 + x) == pytest.approx(float(moved.variance(x)), rel=1e-12)
 
 
 @pytest.mark.parametrize("activation", ["A1", "A2", "A3"])

@@ -286,3 +286,16 @@ def test_what_tells_a_category_from_others_is_told_however_little_it_is():
     oracle = SubsetOracle.private(1e-18, optdp.OneHot(2), 1)
     assert "a difference of 5e-19" in str(oracle.check_unbiased())
     assert np.isfinite(optdp.estimate(oracle, np.array([0, 1, 1]), what="frequencies").standard_error).all()
+
+
+@pytest.mark.parametrize("d", [3, 5])
+def test_probabilities_next_to_0_keep_their_digits(d):
+    """The rest of a probability next to 1 was 1 less its float: off by 2e-4 at eps = 30, and 0 from eps = 37 on."""
+    made = [baselines.frequency.rappor(60.0, optdp.OneHot(d)), baselines.frequency.local_hashing(60.0, optdp.OneHot(d))]
+    for oracle in [*oracles(30.0, d).values(), *made]:
+        table = np.stack([oracle.probability(messages(oracle, d), i) for i in range(d)])
+        assert (table.max(axis=0) / table.min(axis=0)).max() == pytest.approx(float(oracle.exact_ratio), rel=1e-9)
+
+
+def test_hadamard_response_takes_an_eps_whose_power_is_no_float():
+    assert baselines.frequency.hadamard(800.0, optdp.OneHot(17)).satisfies(optdp.LDP(800.0))

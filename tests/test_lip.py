@@ -889,3 +889,23 @@ def test_guarantees_that_are_shown_are_rounded_up():
     """1.0000004 was shown as 1."""
     made = optdp.solve_lip([0.5, 0.3, 0.2], 1.0000004).mechanism
     assert "LIP eps = 1.00001, LDP eps = 2.00001" in repr(made)
+
+
+@pytest.mark.parametrize("prior", [(0.5, 0.5), (0.2, 0.3, 0.5)])
+def test_variances_of_nearly_certain_estimates_keep_their_digits(prior):
+    """Against exact sums over the table: squares were subtracted from squares, which are 10^12 times as large."""
+    for values in (None, [7.0 * i for i in range(len(prior))]):
+        task = "sum" if values else "histogram"
+        mechanism = optdp.solve_lip(list(prior), 28.0, task=task, values=values, notion="ldp").mechanism
+        estimates = [[Fraction(v) for v in np.ravel(row).tolist()] for row in mechanism.estimates]
+        for i, category in enumerate(mechanism.categories):
+            chances = [Fraction(row[i], UNIT) for row in mechanism.kernel]
+            means = [
+                sum(p * v for p, v in zip(chances, column, strict=True)) for column in zip(*estimates, strict=True)
+            ]
+            true = sum(
+                p * sum((v - m) ** 2 for v, m in zip(row, means, strict=True))
+                for p, row in zip(chances, estimates, strict=True)
+            )
+            assert float(mechanism.variance(category)) == pytest.approx(float(true), rel=1e-9, abs=0)
+            assert mechanism.variance([[category]]).shape == mechanism.mean([[category]]).shape[:2]

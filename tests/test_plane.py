@@ -526,7 +526,30 @@ def test_oblong_rectangles_have_as_many_points_as_squares():
 
 def test_the_proof_for_a_sliver_is_not_in_cells_across_it():
     found = optdp.solve_kernel(10.0, "abs", domain=optdp.Box([0, 0], [1, 1e-8]), rtol=0.96)
-    with work.limited(1e4) as meter:  # two million where cells were halved both ways
+    with work.limited(1e4) as meter:  # more than a million where cells were halved both ways
         assert found.certificate.bound(found.problem).value == found.lower_bound
     line = optdp.solve_kernel(10.0, "abs")  # outputs moved to the line are no further from its inputs
     assert found.lower_bound <= line.value and line.lower_bound <= found.value and meter.done > 0
+
+
+@pytest.mark.parametrize("ratio", [3, 10**12])
+@pytest.mark.parametrize("corner", [(0.0, 0.0), (1e15, 1e15), (2.0**52, 0.0)])
+def test_mean_and_variance_are_those_of_the_integers(corner, ratio):
+    """Far from 0 sums of rows times places were off by more than a float; squares were subtracted from squares."""
+    box = optdp.Box(corner, (corner[0] + 8, corner[1] + 4))
+    places = [(corner[0] + a, corner[1] + b) for a, b in ((0, 0), (8, 0), (4, 2), (0, 4), (8, 4))]
+    mechanism = PlaneMechanism.of_floors(box, places, np.array([2.0, 1, 3, 1, 1]) / 8 / ratio, Fraction(ratio))
+    for x in ((0.0, 0.0), (4.0, 2.0), (6.0, 3.0)):
+        x = (corner[0] + x[0], corner[1] + x[1])
+        far = [sum((Fraction(a) - Fraction(b)) ** 2 for a, b in zip(x, y, strict=True)) for y in places]
+        law, left = [Fraction(f, TOTAL) for f in mechanism.floors], Fraction(mechanism._rest, TOTAL)
+        for j in sorted(range(5), key=lambda j: (far[j], j)):
+            more = min(left, Fraction(mechanism.tops[j] - mechanism.floors[j], TOTAL))
+            law[j], left = law[j] + more, left - more
+        mean = [sum(p * Fraction(y[k]) for p, y in zip(law, places, strict=True)) for k in (0, 1)]
+        variance = sum(
+            p * sum((Fraction(y[k]) - mean[k]) ** 2 for k in (0, 1)) for p, y in zip(law, places, strict=True)
+        )
+        for found, true in zip(mechanism.mean(x).tolist(), mean, strict=True):
+            assert abs(Fraction(found) - true) <= Fraction(math.ulp(found)) / 2 + Fraction(1, 10**12)
+        assert float(mechanism.variance(x)) == pytest.approx(float(variance), rel=1e-10, abs=0)

@@ -24,6 +24,7 @@ from optdp.mechanisms.baselines.unbiased import CentralPiecewise, Mixture, Three
 from optdp.mechanisms.baselines.vector import SampledCoordinates
 from optdp.mechanisms.composite import CompositeMechanism
 from optdp.mechanisms.product import ProductMechanism
+from optdp.mechanisms.varying_window import VaryingWindow
 from optdp.problem.shapes import Quartic, Rectangle, Sine, Triangle
 
 
@@ -424,3 +425,43 @@ def test_integers_that_are_no_floats_are_refused_where_distances_count():
     with pytest.raises(ValueError, match="floats"):
         CentralPiecewise(1.0, domain, 9).randomize(np.array([2**60 + 127, 2**60 + 129]), 0)
     assert CentralPiecewise(1.0, domain).randomize(np.array([2**60 + 127, 2**60 + 129]), 0).shape == (2,)
+
+
+@pytest.mark.parametrize(
+    "domain", [(-1.0, 1.0), (1e15, 1e15 + 3), (2.0**52, 2.0**52 + 8), (-1e16, -1e16 + 10), (2.0**52, 2.0**52 + 1)]
+)
+@pytest.mark.parametrize("eps, zero", [(1.0, 0.0), (2.0, -1.0), (20.0, -1.0)])
+def test_three_outputs_among_few_floats_have_the_stated_moments(domain, eps, zero):
+    """Those of the floats that are sent, by exact sums: outputs are rounded, and the middle of the domain may be no float."""
+    mechanism = ThreeOutputs(eps, optdp.Interval(*domain), zero)
+    width, start = Fraction(domain[1]) - Fraction(domain[0]), Fraction(domain[0])
+    for x in np.linspace(*domain, 5).tolist():
+        places = [Fraction(y) for y in mechanism.atoms().tolist()]
+        law = [Fraction(p) for p in mechanism.probability(mechanism.atoms(), x).tolist()]
+        mean = sum(p * y for p, y in zip(law, places, strict=True)) / sum(law)
+        variance = sum(p * (y - mean) ** 2 for p, y in zip(law, places, strict=True))
+        assert float(sum(law)) == pytest.approx(1, abs=1e-12)
+        assert float(mechanism._bias(np.array(x))) == pytest.approx(float(mean - Fraction(x)), abs=1e-12 * float(width))
+        assert abs(Fraction(float(mechanism.mean(x))) - mean) <= Fraction(math.ulp(x)) + width / 10**12
+        assert float(mechanism.variance(x)) == pytest.approx(float(variance), abs=1e-12 * float(width) ** 2)
+        squared = float(variance + (mean - Fraction(x)) ** 2)
+        assert float(mechanism.expected_loss(x, "squared")) == pytest.approx(squared, abs=1e-12 * float(width) ** 2)
+    assert abs(mean - start) <= width + mechanism.reach * Fraction(math.ulp(domain[1]))
+
+
+def test_the_middle_of_a_domain_need_be_no_float():
+    """Inputs at its ends were taken for its middle, and for more than its end: the answers' mean was half a domain off."""
+    domain = optdp.Interval(2.0**52, 2.0**52 + 1)
+    for mechanism in (CentralPiecewise(1.0, domain), VaryingWindow(0.5, domain), ThreeOutputs(1.0, domain)):
+        assert mechanism._unit([domain.lower, domain.upper]).tolist() == [-1.0, 1.0]
+        assert np.unique(mechanism.atoms()).size == mechanism.atoms().size
+        y = mechanism.randomize(np.repeat([domain.lower, domain.upper], 40_000), 1).reshape(2, -1) - domain.lower
+        assert y.mean(axis=1) - [0, 1] == pytest.approx(
+            mechanism._bias(np.array([domain.lower, domain.upper])), abs=0.1
+        )
+
+
+def test_three_outputs_beyond_all_floats_are_refused():
+    with pytest.raises(ValueError, match=r"domain = .* is not allowed: at this eps .* beyond all floats"):
+        ThreeOutputs(0.1, optdp.Interval(0.0, 1e308), 0.0)
+    assert ThreeOutputs(1.0, optdp.Interval(1e308, 1.2e308), 0.0).mean(1.1e308) == pytest.approx(1.1e308)

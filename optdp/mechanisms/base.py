@@ -111,6 +111,8 @@ class Mechanism(ABC):
     def density(self, y: ArrayLike, x: ArrayLike) -> np.ndarray:
         """Density of the output's continuous part at `y` for input `x`, per unit of y; 0 outside the support.
 
+        It is that before outputs are rounded to floats, as are cumulative probabilities and variances of what has a density.
+
         **Raises** TypeError where the mechanism has no formula for it.
         """
         return self._nothing(y, x)
@@ -120,7 +122,10 @@ class Mechanism(ABC):
         return self._nothing(y, x)
 
     def cumulative(self, y: ArrayLike, x: ArrayLike) -> np.ndarray:
-        """P(Y <= y | x): the sum over atoms, where these are all. **Raises** TypeError where there is no formula for the rest."""
+        """P(Y <= y | x), of what has a density before it is rounded to floats: the sum over atoms, where these are all.
+
+        **Raises** TypeError where there is no formula for the rest.
+        """
         if type(self).density is not Mechanism.density:
             raise TypeError(f"cumulative is not allowed: {type(self).__name__} on {self.domain} has no formula for it")
         outputs = require.reals(y, "y")
@@ -210,7 +215,9 @@ class Mechanism(ABC):
         return self._expectation(x, law.of)
 
     def variance(self, x: ArrayLike) -> np.ndarray:
-        """Var[Y | x]. On a circle: the mean squared distance from the mean direction."""
+        """Var[Y | x], as in `expected_loss` before outputs with a density are rounded to floats. On a circle: the mean squared
+        distance from the mean direction.
+        """
         inputs, domain = self.domain.check(x), self.domain
         if not isinstance(domain, Circle):
             return self.expected_loss(x, Squared) - np.square(self._bias(inputs))
@@ -304,12 +311,19 @@ class Mechanism(ABC):
     def _adds_up(self, mass: np.ndarray) -> None:
         """**Raises** ValueError if the probability of any output, of which there is one for each input, is not 1."""
         if not np.abs(mass - 1).max(initial=0.0) <= 1e-6:  # a NaN is no mass either
+            start = getattr(self.domain, "lower", np.nan)
+            dense = type(self).density is not Mechanism.density and self._numeric
+            if dense and np.isfinite([start, *self.support()]).all():
+                low, high = (float(end) for end in self.support())
+                if high - low < MANY * math.ulp(max(abs(low), abs(high))):  # this says nothing of the density
+                    told = (
+                        f"between outputs {low!r} and {high!r} are too few floats; subtract {start!r} from the numbers"
+                    )
+                    raise ValueError(
+                        f"{self.domain} is not allowed where {type(self).__name__} needs quadrature: {told}"
+                    )
             total = f"{type(self).__name__} add up to {np.ravel(mass)[np.argmax(np.abs(mass - 1))]:.9g} instead of 1"
             told = "define `support` and `atoms` if outputs are missed, else correct them"
-            if type(self).density is not Mechanism.density and self._numeric and np.isfinite(self.support()).all():
-                low, high = (float(end) for end in self.support())
-                if high - low < MANY * math.ulp(max(abs(low), abs(high))):
-                    told = f"between {low!r} and {high!r} are too few floats for quadrature; subtract {low!r} from the numbers"
             raise ValueError(f"density and probability of {total}: {told}")
 
     def _positive(self, name: str, values: np.ndarray) -> np.ndarray:

@@ -49,8 +49,9 @@ class CompositeMechanism(CellWindow):
     whole cells with integers. The range is the one for which the mean of the output is the input, in exact rationals. Inputs
     are read, and outputs sent, on lattices: multiples of a power of two that are floats (`optdp.exact.lattice`). The cell in
     which the window starts and the number that is sent for a cell are rounded at random such that their means are exact, so
-    that E[Y | x] = x for the numbers that are sent, at every x of the lattice; what that adds to the variance is part of
-    `enclose`. It is unbiased whatever its parameters: its mean square error is its variance.
+    that E[Y | x] = x for the numbers that are sent, at every x of the lattice; what that adds to the variance, about a sixth of
+    the squared step, is part of `enclose`, but not of `variance`. It is unbiased whatever its parameters: its mean square error
+    is its variance.
 
         >>> CompositeMechanism.private(1.0, 0.4).support()
         (-4.091569611955528, 4.091569611955528)

@@ -304,14 +304,14 @@ class SubsetOracle(FrequencyOracle):
         """The probability of the message `y` (along its last axis, unless the size is 1) for the category `x`."""
         from scipy.special import gammaln
 
-        m, w, own = self.universe, self.size, self.coins / COINS
+        m, w, (own, rest) = self.universe, self.size, shares(self.coins)
         sent, inputs = self._messages(y), self.domain.check(x)
         inside = sent == inputs if w == 1 else (sent == inputs[..., None]).any(axis=-1)
 
         def sets(k: int) -> float:  # log of the number of sets of k others
             return float(gammaln(m) - gammaln(k + 1) - gammaln(m - k))
 
-        return np.where(inside, own * np.exp(-sets(w - 1)), (1 - own) * np.exp(-sets(w)))
+        return np.where(inside, own * np.exp(-sets(w - 1)), rest * np.exp(-sets(w)))
 
     def _short(self) -> str:
         return f"sets of {self.size}"
@@ -362,10 +362,10 @@ class AffineOracle(SubsetOracle):
 
     def probability(self, y: ArrayLike, x: ArrayLike) -> np.ndarray:
         """The probability of the message `y` = (a, b) along the last axis for the category `x`."""
-        sent, inputs, own = self._messages(y), self.domain.check(x), self.coins / COINS
+        sent, inputs, (own, rest) = self._messages(y), self.domain.check(x), shares(self.coins)
         q, w = self.universe, self.size
         inside = (sent[..., 0] * inputs + sent[..., 1]) % q < w
-        return np.where(inside, own / w, (1 - own) / (q - w)) / (q - 1)
+        return np.where(inside, own / w, rest / (q - w)) / (q - 1)
 
     def _short(self) -> str:
         return f"sets of {self.size} of {self.universe} residues, sent as two integers"
@@ -385,6 +385,11 @@ def affine_tally(sent: np.ndarray, asked: np.ndarray, q: int, width: int, progre
         low = -a * asked % q
         total += running[low + width] - running[low]
     return total
+
+
+def shares(coins: int) -> tuple[float, float]:
+    """The probability of so many coins and that of the others, which of 1 less the former may have lost its digits."""
+    return coins / COINS, (COINS - coins) / COINS
 
 
 @cache

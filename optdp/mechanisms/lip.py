@@ -383,9 +383,10 @@ class LIPMechanism(Mechanism):
     def variance(self, x: ArrayLike) -> np.ndarray:
         """Var[estimate | x] for each category in `x` (for a histogram, summed over its entries)."""
         rows = self.estimates.reshape(len(self.kernel), -1)
-        rows = rows - rows[0]  # squares far from 0 are rounded by more than they differ
-        squares, mean = np.sum(rows**2, axis=1), self.probabilities.T @ rows
-        return np.asarray((self.probabilities.T @ squares - np.sum(mean**2, axis=1))[self.prior.positions(x)])
+        rows = rows - rows[0]  # squares far from 0, or from the mean, are rounded by more than they differ
+        mean, (asked, back) = self.probabilities.T @ rows, np.unique(self.prior.positions(x), return_inverse=True)
+        found = [self.probabilities[:, i] @ np.sum((rows - mean[i]) ** 2, axis=1) for i in asked.tolist()]
+        return np.array(found)[back].reshape(np.shape(self.prior.positions(x)))
 
     def expected_loss(self, x: ArrayLike, loss: LossLike = "squared") -> np.ndarray:
         """E[(estimate - truth)^2 | x] for each category in `x`. `loss` must be "squared"."""

@@ -242,13 +242,17 @@ class PlaneMechanism(Mechanism):
         return np.asarray(found.reshape(*np.shape(x)[:-1], len(self.outputs)))
 
     def mean(self, x: ArrayLike) -> np.ndarray:
-        return np.asarray(self.rows(x) @ self.atoms())
+        # From the corner: beside numbers far from 0 what is lost of rows' sums is more than digits.
+        return np.asarray(np.array(self.domain.lower) + float(self._unit) * (self.rows(x) @ self._points))
 
     def variance(self, x: ArrayLike) -> np.ndarray:
         """E|Y - E[Y]|^2."""
-        lower = np.array(self.domain.lower)
-        rows, y = self.rows(x), self.atoms() - lower
-        return np.asarray(rows @ np.square(y).sum(axis=1) - np.square(rows @ y).sum(axis=-1))
+
+        def spread(some: np.ndarray) -> np.ndarray:
+            rows = self._rows(self._distances(some))
+            return np.asarray((rows * self._distances(rows @ self._points) ** 2).sum(axis=1))
+
+        return float(self._unit) ** 2 * self._blocks(self._inputs(x), spread).reshape(np.shape(x)[:-1])
 
     def expected_loss(self, x: ArrayLike, loss: LossLike = "abs") -> np.ndarray:
         law, unit = self._distance_loss(loss), float(self._unit)

@@ -93,10 +93,10 @@ class VaryingWindow(Scaled):
         ends = ((y0, edges[0], 1), (edges[0], y1, 1), (y0, edges[1], -1), (edges[1], y1, -1))
         outputs = [sign * a * np.power(b / a, along) for a, b, sign in ends]
         out = np.choose(part, outputs + [np.full(u.shape, y) for y in self._places])
-        return self._middle + self._half * np.where(u < 0, -out, out)
+        return self._sent(np.where(u < 0, -out, out))
 
     def density(self, y: ArrayLike, x: ArrayLike) -> np.ndarray:
-        u, v = np.broadcast_arrays(self._unit(x), (require.reals(y, "y") - self._middle) / self._half)
+        u, v = np.broadcast_arrays(self._unit(x), self._standard(require.reals(y, "y")))
         edges, _ = self._row(np.abs(u))
         side, size = np.where(u < 0, -v, v), np.abs(v)
         inside = size <= np.where(side > 0, edges[0], edges[1])
@@ -106,19 +106,21 @@ class VaryingWindow(Scaled):
 
     def atoms(self) -> np.ndarray:
         """Outputs of positive probability: none up to eps = 0.712285, or without atoms."""
-        return self._middle + self._half * np.sort(self._places if self._shape["high"] > 0 else [])
+        return np.unique(
+            self._sent(np.array(self._places if self._shape["high"] > 0 else []))
+        )  # several may be one float
 
     def probability(self, y: ArrayLike, x: ArrayLike) -> np.ndarray:
         u, outputs = np.broadcast_arrays(self._unit(x), require.reals(y, "y"))
         total = np.zeros(u.shape)
         for place, mass in zip(self._places, self._row(np.abs(u))[1][4:], strict=True):
-            at = self._middle + self._half * np.where(u < 0, -place, place)
+            at = self._sent(np.where(u < 0, -place, place))
             total = total + np.where(outputs == at, mass, 0.0)
         return total
 
     def support(self, x: ArrayLike | None = None) -> tuple[float, float]:
-        reach = self._half * self._shape["y1"]
-        return self._middle - reach, self._middle + reach
+        low, high = self._sent(np.array([-1.0, 1.0]) * self._shape["y1"]).tolist()
+        return low, high
 
     def _unit_variance(self, u: np.ndarray) -> np.ndarray:
         tau, growth = math.tanh(self.eps / 2), math.expm1(self.eps)

@@ -87,8 +87,7 @@ def _pair_oracle(parts: list[Part]) -> SubsetOracle:
 
 def _second_moments(oracle: Any) -> np.ndarray:
     """E[Y_c^2 | x] of the unbiased indicators Y, for x = c and for others (of statistics that are not 0 or 1: on average)."""
-    own, other = map(float, oracle.exact_rates)
-    noise = np.array([own * (1 - own), other * (1 - other)]) / float(oracle.exact_gap) ** 2
+    noise = np.array([float(rate * (1 - rate) / oracle.exact_gap**2) for rate in oracle.exact_rates])
     if not oracle.binary:
         noise[:] = float(oracle.exact_value) / oracle.domain.d
     return np.asarray(noise + np.array([1.0, 0.0]))

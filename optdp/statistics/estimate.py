@@ -450,7 +450,8 @@ def _oracle(oracle: FrequencyOracle, data: Data, ask: Ask, categories: Any, prog
     sidak = ask.level ** (1 / k)
     if oracle.binary:
         here = np.clip(value, 0.0, 1.0)
-        noise = here * own * (1 - own) + (1 - here) * other * (1 - other)
+        spread = [float(rate * (1 - rate)) for rate in oracle.exact_rates]
+        noise = here * spread[0] + (1 - here) * spread[1]
         error = np.sqrt(np.maximum(sums / n * (1 - sums / n), noise) / n) / gap
         ends = [np.sort(oracle.frequencies(rates(sums, n, least, most, p)), axis=0) for p in (ask.level, sidak)]
         interval, band = (list(np.clip(pair, 0.0, 1.0)) for pair in ends)

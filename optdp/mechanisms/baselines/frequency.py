@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike
 
 from optdp.closed_forms.frequency import best_size
 from optdp.exact import Number, Seed, Within, as_rng, coin, enclosures, require
-from optdp.mechanisms.frequency import COINS, FrequencyOracle, SubsetOracle, prime_at_least
+from optdp.mechanisms.frequency import COINS, FrequencyOracle, SubsetOracle, prime_at_least, shares
 from optdp.problem import Average, LossLike, Objective, OneHot
 
 _Coins = Annotated[int, Within(1, COINS - 1)]
@@ -56,8 +56,9 @@ class UnaryEncoding(FrequencyOracle):
     def probability(self, y: ArrayLike, x: ArrayLike) -> np.ndarray:
         """The probability of the bits `y` along the last axis for the category `x`."""
         bits, inputs = np.asarray(y).astype(bool), self.domain.check(x)
-        chance = np.where(inputs[..., None] == np.arange(self.domain.d), self.own / COINS, self.other / COINS)
-        found: np.ndarray = np.prod(np.where(bits, chance, 1 - chance), axis=-1)
+        own = inputs[..., None] == np.arange(self.domain.d)
+        one, none = (np.where(own, *pair) for pair in zip(shares(self.own), shares(self.other), strict=True))
+        found: np.ndarray = np.prod(np.where(bits, one, none), axis=-1)
         return found
 
     def _within(self, rows: np.ndarray) -> bool:
@@ -115,9 +116,9 @@ class LocalHashing(FrequencyOracle):
 
     def probability(self, y: ArrayLike, x: ArrayLike) -> np.ndarray:
         """The probability of the message `y` = (a, b, value) along the last axis for the category `x`."""
-        sent, inputs, q, own = np.asarray(y), self.domain.check(x), self._prime, self.coins / COINS
+        sent, inputs, q, (own, rest) = np.asarray(y), self.domain.check(x), self._prime, shares(self.coins)
         same = (sent[..., 0] * inputs + sent[..., 1]) % q % self.buckets == sent[..., 2]
-        return np.where(same, own, (1 - own) / (self.buckets - 1)) / (q * (q - 1))
+        return np.where(same, own, rest / (self.buckets - 1)) / (q * (q - 1))
 
     def _within(self, rows: np.ndarray) -> bool:
         good = rows[:, :2].max() < self._prime and rows[:, 0].min() > 0 and rows[:, 2].max() < self.buckets
@@ -293,7 +294,7 @@ def local_hashing(eps: Number, domain: OneHot) -> LocalHashing:
 def hadamard(eps: Number, domain: OneHot) -> HadamardResponse:
     """Hadamard response with the number of blocks of its paper, the power of two below min(e^eps, 2 d)."""
     ratio = enclosures.exp_below(eps, 200)
-    blocks = 2 ** (math.ceil(math.log2(min(float(ratio), 2 * domain.d))) - 1)
+    blocks = 2 ** (math.ceil(math.log2(min(ratio, Fraction(2 * domain.d)))) - 1)
     blocks = max(1, min(blocks, domain.d))
     size = 2 ** math.ceil(math.log2(-(-domain.d // blocks) + 1))
     half = size // 2

@@ -9,6 +9,7 @@ import math
 from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from fractions import Fraction
 from functools import cached_property
 from typing import Annotated, Any
 
@@ -40,16 +41,31 @@ class Scaled(Mechanism):
 
     @property
     def _middle(self) -> float:
-        return (self.domain.lower + self.domain.upper) / 2
+        return self.domain.lower / 2 + self.domain.upper / 2
+
+    @cached_property
+    def _off(self) -> float:
+        """How far `_middle`, a float, is above the middle: as much as half of the domain where it holds few floats."""
+        return float(Fraction(self._middle) - (Fraction(self.domain.lower) + Fraction(self.domain.upper)) / 2)
+
+    def _standard(self, y: np.ndarray) -> np.ndarray:
+        """Numbers where the domain is [-1, 1]."""
+        return (y - self._middle + self._off) / self._half
 
     def _unit(self, x: Any) -> np.ndarray:
         """Inputs on [-1, 1]."""
-        return np.clip((self.domain.check(x) - self._middle) / self._half, -1.0, 1.0)
+        return np.clip(self._standard(self.domain.check(x)), -1.0, 1.0)
+
+    def _sent(self, z: np.ndarray) -> np.ndarray:
+        """The floats next to numbers that are z where the domain is [-1, 1]."""
+        return np.asarray(self._middle + (self._half * z - self._off))
 
     def mean(self, x: ArrayLike) -> np.ndarray:
+        """x, before what is sent is rounded to floats."""
         return np.array(self.domain.check(x))
 
     def variance(self, x: ArrayLike) -> np.ndarray:
+        """Var[Y | x], before what is sent is rounded to floats."""
         return self._half**2 * self._unit_variance(self._unit(x))
 
     @abstractmethod
@@ -58,7 +74,9 @@ class Scaled(Mechanism):
 
     def expected_loss(self, x: ArrayLike, loss: LossLike = "abs") -> np.ndarray:
         law = self._loss(loss)
-        return self.variance(x) if law.exponent == 2 else super().expected_loss(x, law)
+        if law.exponent != 2:
+            return super().expected_loss(x, law)
+        return self.variance(x) + np.square(self._bias(self.domain.check(x)))
 
     def guarantee(self) -> Privacy:
         return LDP(self.eps).in_real_arithmetic()
@@ -89,6 +107,9 @@ class ThreeOutputs(Scaled):
         if self.zero == -1.0:
             object.__setattr__(self, "zero", _best_zero(self.eps))
         require.real("zero", self.zero, low=0.0, high=math.nextafter(1 / (1 + 2 * math.exp(-self.eps)), 1.0))
+        if not math.isfinite(abs(self._middle) + self._half * self.reach):
+            told = "at this eps unbiased answers lie beyond all floats; use larger units or a narrower domain"
+            raise ValueError(f"domain = {self.domain} is not allowed: {told}")
 
     @property
     def reach(self) -> float:
@@ -106,17 +127,36 @@ class ThreeOutputs(Scaled):
         toss = as_rng(rng).random(u.shape)
         high, zero = self._high(u), self._zero(u)
         sign = np.where(toss < high, 1.0, np.where(toss < high + zero, 0.0, -1.0))
-        return self._middle + self._half * self.reach * sign
+        return self._sent(self.reach * sign)
 
     def atoms(self) -> np.ndarray:
         places = np.array([-self.reach, 0.0, self.reach] if self.zero > 0 else [-self.reach, self.reach])
-        return self._middle + self._half * places
+        return np.unique(self._sent(places))  # several may be one float
 
     def probability(self, y: ArrayLike, x: ArrayLike) -> np.ndarray:
         u, outputs = self._unit(x), require.reals(y, "y")
-        high = self._half * self.reach
-        parts = ((high, self._high(u)), (-high, self._high(-u)), (0.0, self._zero(u)))
-        return sum((np.where(outputs == self._middle + place, p, 0.0) for place, p in parts), np.zeros(()))
+        return sum((np.where(outputs == sent, p, 0.0) for sent, _, _, p in self._law(u)), np.zeros(()))
+
+    def _law(self, u: np.ndarray) -> list[tuple[float, float, float, np.ndarray]]:
+        """(output, what it is where the domain is [-1, 1], how far its float is above that number, probability)."""
+        places, chances = (self.reach, -self.reach, 0.0), (self._high(u), self._high(-u), self._zero(u))
+        middle, half = Fraction(self._middle) - Fraction(self._off), Fraction(self._half)
+        sent = self._sent(np.array(places)).tolist()
+        above = [float(Fraction(y) - middle - half * Fraction(z)) for y, z in zip(sent, places, strict=True)]
+        return list(zip(sent, places, above, chances, strict=True))
+
+    def mean(self, x: ArrayLike) -> np.ndarray:
+        """E[Y | x] of the floats that are sent."""
+        inputs = self.domain.check(x)
+        return inputs + self._bias(inputs)
+
+    def _bias(self, inputs: np.ndarray) -> np.ndarray:
+        return np.asarray(sum(above * p for _, _, above, p in self._law(self._unit(inputs))))
+
+    def variance(self, x: ArrayLike) -> np.ndarray:
+        """Var[Y | x] of the floats that are sent."""
+        u, bias = self._unit(x), self._bias(self.domain.check(x))
+        return np.asarray(sum(p * np.square(self._half * (z - u) + (above - bias)) for _, z, above, p in self._law(u)))
 
     def _unit_variance(self, u: np.ndarray) -> np.ndarray:
         return self.reach**2 * (1 - self._zero(u)) - u**2
@@ -288,18 +328,18 @@ class CentralPiecewise(Scaled):
         mass, half, stretch, _ = self._levels
         level = rng.choice(half.size, size=u.shape, p=mass / mass.sum())
         centre = np.where(level == 0, 0.0, stretch * u)
-        return self._middle + self._half * (centre + half[level] * rng.uniform(-1.0, 1.0, u.shape))
+        return self._sent(centre + half[level] * rng.uniform(-1.0, 1.0, u.shape))
 
     def density(self, y: ArrayLike, x: ArrayLike) -> np.ndarray:
-        u, z = self._unit(x), (require.reals(y, "y") - self._middle) / self._half
+        u, z = self._unit(x), self._standard(require.reals(y, "y"))
         mass, half, stretch, _ = self._levels
         levels = enumerate(zip(mass, half, strict=True))
         parts = (m / (2 * h) * (np.abs(z - (0.0 if j == 0 else stretch * u)) <= h) for j, (m, h) in levels)
         return np.where(np.abs(z) <= half[0], sum(parts, np.zeros(())), 0.0) / self._half
 
     def support(self, x: ArrayLike | None = None) -> tuple[float, float]:
-        reach = self._half * float(self._levels[1][0])
-        return self._middle - reach, self._middle + reach
+        low, high = self._sent(np.array([-1.0, 1.0]) * self._levels[1][0]).tolist()
+        return low, high
 
     def _unit_variance(self, u: np.ndarray) -> np.ndarray:
         return self._levels[3](u)
@@ -385,7 +425,7 @@ def hybrid(eps: float, domain: DomainLike = UNIT) -> Mixture:
 def hm_tp(eps: float, domain: DomainLike = UNIT) -> Mixture:
     """HM-TP (Zhao et al., 2020): PM-SUB or Three-Outputs, mixed so that the worst-case variance is least."""
     x = np.linspace(*UNIT, 2001)[1000:]  # symmetric, and the same in all units
-    a, b = pm_sub(eps).variance(x), three_outputs(eps).variance(x)
+    a, b = pm_sub(eps).variance(x), three_outputs(eps)._unit_variance(x)
     share = _ternary(lambda beta: float(np.max(beta * a + (1 - beta) * b)), 0.0, 1.0)
     return Mixture((pm_sub(eps, domain), three_outputs(eps, domain)), (share, 1 - share), "HM-TP")
 
