@@ -236,6 +236,19 @@ def test_a_probability_that_is_just_reached_proves_nothing():
     assert proven(math.nextafter(0.25, 1)) == 0.5
 
 
+@pytest.mark.parametrize(("limit", "least"), [(0.25, 1), (2.0, 3), (2.5, 3), (2.75, 3)])
+def test_errors_of_integers_above_a_limit_are_at_least_the_next_integer(limit, least):
+    """On the line they are only known to be above it."""
+
+    class Known(Certificate):
+        def bound(self, other):
+            return Bound(0.5, "known")
+
+    for domain, value in ((optdp.Integers(), least), (optdp.Line(), limit)):
+        problem = optdp.Problem(optdp.ApproxDP(1.0, 0.1), domain, optdp.Quantile(0.75), optdp.Additive())
+        assert QuantileCertificate(limit, Known()).bound(problem).value == value
+
+
 def test_refusals():
     with pytest.raises(ValueError, match=r"level = 0\.1 is not allowed: noise that is 0 with probability delta = 0\.2"):
         optdp.solve_additive(1.0, 0.2, optdp.Quantile(0.1))

@@ -810,6 +810,10 @@ def test_outputs_of_several_categories_are_those_of_one_or_the_other():
     assert set(mechanism.support(mechanism.categories)) == set().union(*own)
     assert set(mechanism.support(list(mechanism.categories[:2]))) == own[0] | own[1]
     assert mechanism.support() == mechanism.labels
+    kernel = (UNIT, 0, 0), (0, UNIT // 2, 0), (0, UNIT // 2, UNIT)
+    some = LIPMechanism(optdp.Prior.of([0.2, 0.3, 0.5]), kernel, Aggregate("histogram"), ("a", "b", "c"))
+    assert [some.support(k) for k in some.categories] == [("a",), ("b", "c"), ("c",)]
+    assert some.support([0, 2]) == ("a", "c") and some.support([1, 2]) == ("b", "c")
 
 
 @pytest.mark.parametrize("eps", [12.0, 16.0, 20.0])

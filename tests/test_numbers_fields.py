@@ -437,3 +437,11 @@ def test_plain_and_latex():
     assert [numbers.plain(v) for v in (0.0, 120.0, 0.1, 1e300)] == ["0", "120", "0.1", "1e+300"]
     assert numbers.latex(optdp.log(3)) == r"\log 3" and numbers.latex(Fraction(1, 3)) == r"\tfrac{1}{3}"
     assert numbers.latex(1e-9) == r"1 \cdot 10^{-9}" and numbers.latex(Fraction(4)) == "4"
+
+
+def test_integers_are_read_up_to_both_ends_which_messages_name():
+    for value in (3, 2**62, "3", str(2**62)):
+        assert Fields({"n": value}, "file").integer("n", 3, 2**62) == int(value)
+    for value in (2, 2**62 + 1, "2"):
+        with pytest.raises(FieldError, match=r"must be an integer in \[3, 2\^62\]$"):
+            Fields({"n": value}, "file").integer("n", 3, 2**62)

@@ -182,11 +182,20 @@ def test_what_is_sent_is_the_same_sought_among_few_outputs(ratio, few):
     rng = np.random.default_rng(1)
     across, up = (part.ravel() for part in np.meshgrid(np.arange(16) / 16, np.arange(16) / 16))
     outputs = np.stack([across, up], axis=1)
-    mechanism = PlaneMechanism.of_floors(SQUARE, outputs, rng.random(256) + 0.1, Fraction(ratio))
+    floors = rng.random(256) + 0.1
+    mechanism = PlaneMechanism.of_floors(SQUARE, outputs, floors / floors.sum() / 10, Fraction(ratio))
+    assert 0.6 < mechanism._rest / TOTAL < 0.95  # also more than `few` outputs take
     ties = np.concatenate([outputs, outputs + 1 / 32, rng.random((2000, 2))])
     asked = rng.integers(0, mechanism._rest, len(ties))
     everywhere = mechanism._among_all(ties, asked)
     assert (mechanism._among_few(ties, asked, few) == everywhere).all()
+    order, more = mechanism._favoured(mechanism._distances(ties))
+    for k, asked_end in (
+        (3, more[:, :3].sum(axis=1)),
+        (2, more[:, :3].sum(axis=1) - 1),
+    ):  # three have all integers below
+        assert (mechanism._among_few(ties, asked_end, few) == order[:, k]).all()
+        assert (mechanism._among_all(ties, asked_end) == order[:, k]).all()
     distances = np.hypot(*(ties[:, None] - outputs).transpose(2, 0, 1))
     rows, order = mechanism.rows(ties) * TOTAL - mechanism.floors, np.argsort(distances, axis=1, kind="stable")
     sums = np.cumsum(np.take_along_axis(rows, order, axis=1), axis=1)

@@ -87,7 +87,7 @@ class GradedCertificate(Certificate):
     def _malformed(self) -> str:
         """Why this is not a dual point of the stated form."""
         steps = np.diff(self.nodes)
-        if self.nodes[:1] != (0,) or steps.size < 1 or min(steps) < 1:
+        if self.nodes[0] != 0 or min(steps) < 1:
             return "nodes must start at 0 and rise"
         for test in self.tests:
             if test.width < 1 or test.centre - test.width < -1 or test.centre + test.width > self.n + 1:
