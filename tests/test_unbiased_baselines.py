@@ -461,7 +461,11 @@ def test_the_middle_of_a_domain_need_be_no_float():
         )
 
 
-def test_three_outputs_beyond_all_floats_are_refused():
+@pytest.mark.parametrize("make", [ThreeOutputs, VaryingWindow, CentralPiecewise])
+def test_mechanisms_with_answers_beyond_all_floats_are_refused(make):
     with pytest.raises(ValueError, match=r"domain = .* is not allowed: at this eps .* beyond all floats"):
-        ThreeOutputs(0.1, optdp.Interval(0.0, 1e308), 0.0)
+        make(0.1, optdp.Interval(0.0, 1e308))
+
+
+def test_the_middle_of_a_domain_near_the_largest_float_is_one():
     assert ThreeOutputs(1.0, optdp.Interval(1e308, 1.2e308), 0.0).mean(1.1e308) == pytest.approx(1.1e308)

@@ -44,6 +44,7 @@ class VaryingWindow(Scaled):
         super().__post_init__()
         if self.form == "optimal":
             require.real("eps", self.eps, low=0.0, open_low=True, high=LIMIT)
+        self._refuse_infinities(self._shape["y1"])
 
     @cached_property
     def _shape(self) -> dict[str, float]:

@@ -35,6 +35,12 @@ class Scaled(Mechanism):
         object.__setattr__(self, "eps", require.epsilon(self.eps))
         object.__setattr__(self, "domain", as_interval(self.domain))
 
+    def _refuse_infinities(self, reach: float) -> None:
+        """`reach`: how far answers lie from 0 on [-1, 1]."""
+        if not math.isfinite(abs(self._middle) + self._half * reach):
+            told = "at this eps unbiased answers lie beyond all floats; use larger units or a narrower domain"
+            raise ValueError(f"domain = {self.domain} is not allowed: {told}")
+
     @property
     def _half(self) -> float:
         return self.domain.width / 2
@@ -107,9 +113,7 @@ class ThreeOutputs(Scaled):
         if self.zero == -1.0:
             object.__setattr__(self, "zero", _best_zero(self.eps))
         require.real("zero", self.zero, low=0.0, high=math.nextafter(1 / (1 + 2 * math.exp(-self.eps)), 1.0))
-        if not math.isfinite(abs(self._middle) + self._half * self.reach):
-            told = "at this eps unbiased answers lie beyond all floats; use larger units or a narrower domain"
-            raise ValueError(f"domain = {self.domain} is not allowed: {told}")
+        self._refuse_infinities(self.reach)
 
     @property
     def reach(self) -> float:
@@ -307,6 +311,7 @@ class CentralPiecewise(Scaled):
         require.real("b", self.b, low=0.0, open_low=True)
         if self._top <= 0:
             raise ValueError(f"b = {self.b!r} is not allowed: with {self.steps} steps the top would have no width")
+        self._refuse_infinities(float(self._levels[1][0]))
 
     @property
     def _top(self) -> float:
