@@ -307,7 +307,8 @@ class Plan(tables.Printed):
                 for unit in units
                 if len(unit) > 1
             ),
-            f"Predicted errors with {self.n} {'person' if self.n == 1 else 'people'}:",
+            f"Predicted errors with {self.n} {'person' if self.n == 1 else 'people'}, about those asked (the standard errors of "
+            "estimates count how these were drawn from a population, too):",
         ]
         for part in self.parts:
             error = part.unit if part.goal == "answers" else part.errors(self.n, self.reported / k)

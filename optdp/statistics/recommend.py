@@ -100,7 +100,8 @@ class Recommendation(Printed):
     - `rows`: each has `name`, `mechanism`, `kind` ("optimum", "designed" for the prior, "published"), `error` (of the estimate
       from n people), `ratio` (to the smallest error), `people` (needed for the wanted error) and `exact` (whether what is sent is
       proven to be private); `refused`: (name, why the goal is not identified by its outputs).
-    - `bound`: no mechanism can have a smaller error (None: not known); `statement`: what the errors are.
+    - `bound`: no mechanism's unbiased estimate can have a smaller error, of "answers" no answer (None: not known); an estimate
+      that is not unbiased can, such as frequencies moved to probabilities. `statement`: what the errors are.
     - `eps`, `n`, `goal`: what was asked.
     """
 
@@ -406,7 +407,7 @@ def _solved(solve: Callable[..., Any], *arguments: Any, **options: Any) -> Mecha
 
 
 def _bound(area: Any, eps: Number, goal: str, population: Any) -> float | None:
-    """What no mechanism can beat, times the square root of n (for answers: as it is); None where nothing is proven."""
+    """What no unbiased estimate (of answers: no mechanism) can beat, times the square root of n (but for answers), or None."""
     if goal == "frequencies":
         d = len(area)
         return math.sqrt(solve_frequency(eps, d).lower_bound / d)
