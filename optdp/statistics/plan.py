@@ -507,6 +507,9 @@ def plan(
                     raise ValueError(f"{what}[{name!r}] is not allowed: the schema has no such column")
     if not isinstance(goal, Mapping):
         require.choice("goal", goal, GOALS)
+    for name, asked in goal.items() if isinstance(goal, Mapping) else ():
+        if isinstance(schema[name], Category) and asked != "frequencies":
+            raise ValueError(f"goal[{name!r}] = {asked!r} is not allowed: categories have 'frequencies'")
     wanted = {name: goal if isinstance(goal, str) else goal.get(name, "mean") for name in schema}
     wanted |= {name: "frequencies" for name, column in schema.items() if isinstance(column, Category)}
     goals = {name: require.choice("goal", asked, GOALS) for name, asked in wanted.items()}
