@@ -220,6 +220,17 @@ def test_a_profile_says_where_it_is_a_bound_from_the_guarantee_alone():
     assert whole.rows[0]["optimal"] == pytest.approx(math.tanh(1 / 2), abs=1e-5)  # of (1, 0) at 0
 
 
+def test_a_figure_of_a_profile_has_what_the_table_has():
+    """Every delta below 1e-16, and 0, was drawn at 1e-16."""
+    report = profile_report(optdp.solve_additive(1.0, 1e-20, rtol=0.1), [0.5, 1.0, 2.0])
+    (axes,) = report.plot().axes
+    drawn = {curve.get_label(): curve.get_ydata() for curve in axes.lines}
+    assert list(drawn.pop("the guarantee")) == [1e-20]
+    for name, deltas in drawn.items():
+        assert [row[name] for row in report.rows] == [0.0 if math.isnan(delta) else delta for delta in deltas]
+    assert np.isnan(drawn["Laplace"][1:]).all() and "0" in axes.get_ylabel()
+
+
 def test_profile_report(tmp_path):
     solution = optdp.solve_additive(1.0, 0.01, rtol=1e-2)
     report = profile_report(solution)

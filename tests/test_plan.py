@@ -995,6 +995,24 @@ def test_summaries_say_what_is_spent_and_notebooks_show_answers(split):
     assert "<pre>" in answers._repr_html_() and "to_frame()" not in str(answers["job"])
 
 
+@pytest.mark.parametrize("goal", ["mean", "quantile", "distribution", "answers"])
+def test_a_goal_that_a_category_cannot_have_is_refused(goal):
+    """It was ignored."""
+    schema = {"age": optdp.Number(0, 1), "smoker": optdp.Flag()}
+    with pytest.raises(ValueError, match=rf"goal\['smoker'\] = '{goal}' is not allowed: categories have 'frequencies'"):
+        optdp.plan(schema, 1.0, {"smoker": goal})
+    assert optdp.plan(schema, 1.0, {"smoker": "frequencies", "age": goal})["smoker"].goal == "frequencies"
+
+
+def test_predicted_errors_are_about_those_asked():
+    """It was not said, and standard errors of the estimates, about a population, are larger."""
+    plan = optdp.plan({"a": optdp.Flag(), "b": optdp.Flag()}, 1.0, strategy="split", n=10_000)
+    assert "Predicted errors with 10000 people, about those asked (the standard errors" in plan.summary()
+    predicted = plan["a"].errors(plan.n, 1.0)
+    even = plan.estimate(plan.randomize({name: np.arange(10_000) % 2 for name in plan.names}, 1))["a"].standard_error[0]
+    assert even**2 == pytest.approx(predicted**2 + 0.25 / 10_000, rel=1e-3)
+
+
 def test_estimates_are_drawn_with_their_intervals(split):
     found = split.estimate(split.randomize(TABLE, 1))["job"]
     axes = found.plot()

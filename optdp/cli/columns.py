@@ -201,7 +201,8 @@ def _recommended(args: argparse.Namespace) -> Mechanism:
     best, second = found.best, next((row for row in found.rows if row.exact and row is not found.best), None)
     bound = ""
     if found.bound is not None:
-        bound = f", {best.error / found.bound:.3f} times the least that any mechanism can have"
+        whose = "any mechanism" if goal == "answers" else "any mechanism's unbiased estimate"
+        bound = f", {best.error / found.bound:.3f} times the least that {whose} can have"
     other = "" if second is None else f"; next {second.name}, {second.error:.4g}"
     low, high = (float(end) for end in best.mechanism.support())
     print(

@@ -41,7 +41,7 @@ def _piecewise(commands: Commands) -> None:
     options.add_domain(parser)
     option(parser, "--no-kernel", True, "leave out the optimum over all mechanisms", dest="kernel")
 
-    text = "the optimal piecewise mechanism beside the published ones"
+    text = "the best piecewise mechanism and the published ones, over it and over the best of all"
     parser = report_command(
         commands.top, "compare", text, lambda args: options.call(optdp.compare, args, problem_or_eps=args.eps)
     )

@@ -67,8 +67,8 @@ def _plan(commands: Commands) -> None:
     )
     options.add_eps(parser)
     text = (
-        'JSON: {"age": {"type": "number", "lower": 0, "upper": 120}, ...} with the arguments of optdp.Number; other types are '
-        "integer, date, category and flag; what is left out is as in Python"
+        'JSON: {"age": {"type": "number", "lower": 0, "upper": 120, "outside": "clip"}, ...} with the arguments of optdp.Number; '
+        'other types are integer, date, category ("values", "missing", "other") and flag; what is left out is as in Python'
     )
     option(parser, "--schema", None, text, metavar="FILE")
     for kind, form in (("number", "NAME:LOWER:UPPER[:UNIT]"), ("integer", "NAME:LOWER:UPPER[:UNIT]"), ("date", "NAME:FIRST:LAST"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -141,10 +142,13 @@ def profile_report(solution: Solution, eps: Sequence[float] | None = None) -> Re
         )
 
     def figure() -> Figure:
-        shown = {name: [max(row[name], 1e-16) for row in rows] for name in noises}
-        axes = curves(points.tolist(), shown, logs="y", marker=False, legend=None, xlabel="epsilon", ylabel="delta")
+        shown = {name: [row[name] or math.nan for row in rows] for name in noises}  # a logarithmic axis has no 0
+        ylabel = (
+            "delta (lines end where it is 0)" if any(row[name] == 0 for row in rows for name in noises) else "delta"
+        )
+        axes = curves(points.tolist(), shown, logs="y", marker=False, legend=None, xlabel="epsilon", ylabel=ylabel)
         if at:
-            axes.plot(at, np.maximum(level, 1e-16), "ks", ms=5, label="the guarantee")
+            axes.plot(at, [delta or math.nan for delta in level], "ks", ms=5, label="the guarantee")
         axes.legend(frameon=False, fontsize=8)
         return figure_of(titled(axes, title))
 

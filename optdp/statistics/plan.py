@@ -307,7 +307,8 @@ class Plan(tables.Printed):
                 for unit in units
                 if len(unit) > 1
             ),
-            f"Predicted errors with {self.n} {'person' if self.n == 1 else 'people'}:",
+            f"Predicted errors with {self.n} {'person' if self.n == 1 else 'people'}, about those asked (the standard errors of "
+            "estimates count how these were drawn from a population, too):",
         ]
         for part in self.parts:
             error = part.unit if part.goal == "answers" else part.errors(self.n, self.reported / k)
@@ -506,6 +507,9 @@ def plan(
                     raise ValueError(f"{what}[{name!r}] is not allowed: the schema has no such column")
     if not isinstance(goal, Mapping):
         require.choice("goal", goal, GOALS)
+    for name, asked in goal.items() if isinstance(goal, Mapping) else ():
+        if isinstance(schema[name], Category) and asked != "frequencies":
+            raise ValueError(f"goal[{name!r}] = {asked!r} is not allowed: categories have 'frequencies'")
     wanted = {name: goal if isinstance(goal, str) else goal.get(name, "mean") for name in schema}
     wanted |= {name: "frequencies" for name, column in schema.items() if isinstance(column, Category)}
     goals = {name: require.choice("goal", asked, GOALS) for name, asked in wanted.items()}

@@ -100,7 +100,8 @@ class Recommendation(Printed):
     - `rows`: each has `name`, `mechanism`, `kind` ("optimum", "designed" for the prior, "published"), `error` (of the estimate
       from n people), `ratio` (to the smallest error), `people` (needed for the wanted error) and `exact` (whether what is sent is
       proven to be private); `refused`: (name, why the goal is not identified by its outputs).
-    - `bound`: no mechanism can have a smaller error (None: not known); `statement`: what the errors are.
+    - `bound`: no mechanism's unbiased estimate can have a smaller error, of "answers" no answer (None: not known); an estimate
+      that is not unbiased can, such as frequencies moved to probabilities. `statement`: what the errors are.
     - `eps`, `n`, `goal`: what was asked.
     """
 
@@ -161,8 +162,8 @@ def recommend(
 
     - `domain`: of one answer: a pair (lower, upper), an `optdp.Interval` or `Circle`; an `Alphabet` or `OneHot` for categories.
     - `eps`: the privacy parameter of one answer, in (0, 30]; None, but not for "answers": one that gives the wanted `error` with
-      `n` people, the least up to 2 % for the mechanisms but kernels, which may need less (for quantiles: up to the simulation's
-      noise).
+      `n` people, the least up to 2 % (for quantiles: up to the simulation's noise; kernels, which may need less, count for means
+      without a prior alone).
     - `goal`: "mean"; "quantile" (`q`, None: the median); "distribution": probabilities of 8 bins; "frequencies": of categories;
       "answers": each answer by itself, in the mean absolute error.
     - `n`: the number of people; None: 1,000, or as many as the wanted `error` needs with the recommended mechanism. It
@@ -214,17 +215,26 @@ def recommend(
 
 
 def _least_eps(area: Any, goal: str, n: int, error: float, prior: Any, q: float, tell: Progress) -> float:
-    """By bisection of log eps to 1 %, and three digits rounded up; without kernels, which could only need less."""
+    """By bisection of log eps to 1 %, with three digits, rounded up; without kernels, which could only need less, but for means
+    without a prior: there the unbiased one is the best of all, and by itself faster than the others.
+    """
     low, high = math.log(1e-3), math.log(require.MAX_EPS)
 
+    def rounded(at: float) -> float:
+        return min(float(above(math.exp(at), 3)), require.MAX_EPS)
+
     def enough(at: float) -> bool:
-        eps = min(math.exp(at), require.MAX_EPS)
+        eps = rounded(at)
+        if goal == "mean" and prior is None:
+            tell(f"{goal}: unbiased kernel")
+            kernel = _solved(solve_kernel, eps, unbiased=True, domain=area, rtol=RTOL)
+            return _unit(kernel, goal, None, q, n) / math.sqrt(n) <= error
         return _ranked(area, eps, goal, n, None, prior, q, tell, quick=True).best.error <= error
 
     if not enough(high):
         raise ValueError(f"error = {error!r} is not allowed with n = {n}: no eps up to {require.MAX_EPS:g} gives it")
     _, high = border(lambda at: not enough(at), low, high, 0.01)
-    return min(float(above(math.exp(high), 3)), require.MAX_EPS)
+    return rounded(high)
 
 
 def _ranked(
@@ -406,7 +416,7 @@ def _solved(solve: Callable[..., Any], *arguments: Any, **options: Any) -> Mecha
 
 
 def _bound(area: Any, eps: Number, goal: str, population: Any) -> float | None:
-    """What no mechanism can beat, times the square root of n (for answers: as it is); None where nothing is proven."""
+    """What no unbiased estimate (of answers: no mechanism) can beat, times the square root of n (but for answers), or None."""
     if goal == "frequencies":
         d = len(area)
         return math.sqrt(solve_frequency(eps, d).lower_bound / d)

@@ -37,7 +37,7 @@ class Estimate(Printed):
     - `band`: (low, high) that contain all numbers at once with probability `level`.
     - `points`: what each number belongs to: names of categories, (lower, upper) of bins, points of a distribution function.
     - `method`, `assumptions`: how it was computed, and what must hold for the interval to be right.
-    - `what`, `level`, `n`: the question, the level, the number of outputs.
+    - `what`, `level`, `n`: the question, the level, the number of outputs; `q`: of a quantile, which one.
     - `unit_error`: the standard error that many outputs of the same population would have, times the square root of their number.
     """
 
@@ -52,15 +52,21 @@ class Estimate(Printed):
     assumptions: str
     points: tuple[Any, ...] = ()
     unit_error: Any = field(default=math.nan)
+    q: float | None = None
+
+    @property
+    def asked(self) -> str:
+        """The question in words."""
+        return self.what if self.q is None else f"{self.q!r}-{self.what}"
 
     @property
     def labels(self) -> list[str]:
         """What each number is called, neighbours differently."""
-        return _names(self.points) if np.ndim(self.value) else [self.what]
+        return _names(self.points) if np.ndim(self.value) else [self.asked]
 
     def to_frame(self) -> pd.DataFrame:
         """A pandas table with a row for each number. **Raises** RuntimeError without pandas (`optdp[tables]`)."""
-        index = self.points if len(self.points) == np.size(self.value) else [self.what]
+        index = self.points if len(self.points) == np.size(self.value) else [self.asked]
         columns = {
             "value": self.value, "standard_error": self.standard_error, "low": self.interval[0], "high": self.interval[1],
             "band_low": self.band[0], "band_high": self.band[1],
@@ -75,6 +81,8 @@ class Estimate(Printed):
         """JSON form."""
         numbers = {k: _plain(getattr(self, k)) for k in ("value", "standard_error", "interval", "band")}
         told = {k: getattr(self, k) for k in ("what", "level", "n", "method", "assumptions")}
+        if self.q is not None:
+            told["q"] = self.q
         return told | numbers | {"points": [list(p) if isinstance(p, tuple) else p for p in self.points]}
 
     def __repr__(self) -> str:
@@ -82,7 +90,7 @@ class Estimate(Printed):
             value, low, high = _told(self.value, *self.interval)
             even = " (as if inputs were spread evenly in bins)" if AS_IF in self.method else ""
             return (
-                f"<Estimate of the {self.what}: {value} +- {self.standard_error:.2g}{even}, "
+                f"<Estimate of the {self.asked}: {value} +- {self.standard_error:.2g}{even}, "
                 f"{100 * self.level:.15g} % interval [{low}, {high}], n = {self.n}>"
             )
         return f"<Estimate of the {self.what}: {np.size(self.value)} numbers, n = {self.n}; to_frame() shows them>"
@@ -160,5 +168,6 @@ class Ask:
         ends: list[Any] = [tuple(float(e) if one else np.asarray(e) for e in pair) for pair in (interval, band)]
         value, error = (float(value), float(error)) if one else (np.asarray(value), np.asarray(error))
         return Estimate(
-            self.what, value, error, ends[0], ends[1], self.level, n, method, assumptions, tuple(points), error * math.sqrt(n)
+            self.what, value, error, ends[0], ends[1], self.level, n, method, assumptions, tuple(points), error * math.sqrt(n),
+            self.q,
         )  # fmt: skip
