@@ -30,7 +30,7 @@ import peers
 import optdp
 from optdp.mechanisms import baselines
 from optdp.report.report import Column, Report
-from optdp.statistics.plan import WHAT
+from optdp.statistics.answers import WHAT
 from optdp.statistics.recommend import mean_variance, worst_mean
 
 

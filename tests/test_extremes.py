@@ -299,9 +299,11 @@ def test_losses_far_from_0_are_those_of_the_same_mechanism_next_to_it(kind):
         return KernelMechanism.private(2.0, (1, 2, 1), (-2.0, 0.25, 0.75), (0.25, 0.75, 3.0), 0.3, area, kind)
 
     one, other, x = made(0.0), made(far), np.arange(9.0)
-    assert other.variance(far + x) == pytest.approx(one.variance(x), rel=1e-12)
-    assert other._bias(far + x) == pytest.approx(one._bias(x), abs=1e-12)
-    assert np.abs(other.mean(far + x) - far - one.mean(x)).max() <= 0.5
+    off = 0.5 if kind in ("drawn part", "hm_tp") else 0.0  # the three outputs that some of these send are floats
+    deviation = np.sqrt(one.variance(x))
+    assert (np.abs(other.variance(far + x) - deviation**2) <= off * (2 * deviation + off) + 1e-12 * deviation**2).all()
+    assert other._bias(far + x) == pytest.approx(one._bias(x), abs=off + 1e-12)
+    assert np.abs(other.mean(far + x) - far - one.mean(x)).max() <= 0.5 + off
     y = np.arange(-2.0, 11.0)[:, None]
     assert other.cumulative(far + y, far + x) == pytest.approx(one.cumulative(y, x), abs=1e-9)
     if kind != "A2B2":
@@ -344,9 +346,11 @@ def test_biases_far_from_0_are_those_of_the_same_mechanism_next_to_it(kind):
         }[kind]()  # fmt: skip
 
     one, other, x = made(0.0), made(far), np.arange(9.0)
-    assert other.variance(far + x) == pytest.approx(one.variance(x), rel=1e-12)
-    assert other._bias(far + x) == pytest.approx(one._bias(x), abs=1e-12)
-    assert np.abs(other.mean(far + x) - far - one.mean(x)).max() <= 0.5
+    off = 0.5 if kind in ("drawn part", "hm_tp") else 0.0  # the three outputs that some of these send are floats
+    deviation = np.sqrt(one.variance(x))
+    assert (np.abs(other.variance(far + x) - deviation**2) <= off * (2 * deviation + off) + 1e-12 * deviation**2).all()
+    assert other._bias(far + x) == pytest.approx(one._bias(x), abs=off + 1e-12)
+    assert np.abs(other.mean(far + x) - far - one.mean(x)).max() <= 0.5 + off
 
 
 class DensityAlone(optdp.Mechanism):
