@@ -105,7 +105,7 @@ class Mechanism(ABC):
 
         **Arguments:** `x`: inputs in the domain; `rng`: None for the cryptographic generator that the operating system keyed; a
         `numpy.random.Generator` or an integer seed only for experiments that are to be repeated: who knows it, or recovers
-        the generator's state from outputs, can undo the privacy.
+        the generator's state from outputs, can undo the privacy. Simulated inputs must come from another seed than the noise.
         """
 
     def density(self, y: ArrayLike, x: ArrayLike) -> np.ndarray:
