@@ -25,8 +25,8 @@ def as_rng(rng: Seed) -> np.random.Generator:
 
     **Arguments:** `rng`: None for the process's own cryptographic generator (`SystemGenerator`). An integer seed or a numpy
     Generator makes an experiment repeatable and protects nobody: who knows the seed, or recovers the state of a generator
-    that is not cryptographic from its outputs, can undo the privacy. Data simulated with `numpy.random.default_rng(seed)` must not
-    have noise from the same integer: both would be made of the same uniform numbers.
+    that is not cryptographic from its outputs, can undo the privacy. Data simulated with `numpy.random.default_rng(seed)` must
+    not have noise from the same integer: both would be made of the same uniform numbers.
 
     **Raises** TypeError or ValueError for anything else.
     """
