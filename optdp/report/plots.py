@@ -253,7 +253,7 @@ def plot_outline(mechanism: Mechanism, ax: Axes | None = None, inputs: ArrayLike
 
             ax.xaxis.set_major_locator(MaxNLocator("auto", steps=[1, 2, 5, 10], integer=True))
         if len(labels) > 1:
-            ax.legend(frameon=False)
+            ax.legend(frameon=False, **OUTSIDE)
     elif len(shown.table) == 1:
         drawn = ax.bar(shown.outputs, shown.table[0], color=COLOURS[:2], width=0.5)
         ax.bar_label(drawn, [f"{rate:.4g}" for rate in shown.table[0]])
