@@ -320,10 +320,8 @@ def _quantile(
         return _credible(np.array([_crossing(np.cumsum(s), edges, q) for s in shares]), n, told, ask)
     found = Averages.of(matrix, counts, np.tril(np.ones((bins + 1, bins)), -1), names)
     here = _crossing(found.values[1:], edges, q)
+    g = _height(found.functions, edges, here)
     # The distribution function moves by one standard error: its slope at one point says little where outputs are few.
-    k = int(np.clip(np.searchsorted(edges, here), 1, bins))
-    share = (here - edges[k - 1]) / (edges[k] - edges[k - 1])
-    g = found.functions[:, k - 1 : k + 1] @ [1 - share, share]
     spread = math.sqrt(found.cells @ (g - found.cells @ g) ** 2 / n)
     moved = [_crossing(found.values[1:], edges, p) if 0 < p < 1 else edges[-(p > 0)] for p in (q - spread, q + spread)]
     error = math.hypot(moved[0] - here, moved[1] - here) / math.sqrt(2)
@@ -338,9 +336,18 @@ def _quantile(
     return ask.answer(n, method, POPULATION.format("distribution"), here, error if n > 1 else math.inf, reach, reach)
 
 
+def _height(functions: np.ndarray, edges: np.ndarray, here: float) -> np.ndarray:
+    """The function of the output for the distribution function at a place, between those for the ends of its bin."""
+    k = int(np.clip(np.searchsorted(edges, here), 1, edges.size - 1))
+    share = (here - edges[k - 1]) / (edges[k] - edges[k - 1])
+    return np.asarray(functions[:, k - 1 : k + 1] @ [1 - share, share])
+
+
 def simulated_quantile(mechanism: Mechanism, n: int, q: float, shares: np.ndarray, draws: int = 64) -> float:
     """The root mean square error of `estimate` about the q-quantile of the n people asked, from as many simulated surveys as
     `draws`, with a fixed seed.
+
+    The noise of the distribution function at the quantile, of which the variance is known, is the control variate.
 
     **Arguments:** `shares`: the population's probabilities of equal bins of the domain, within which people are spread evenly;
     their number divides `FINE`.
@@ -350,15 +357,21 @@ def simulated_quantile(mechanism: Mechanism, n: int, q: float, shares: np.ndarra
     channel = Channel.of(mechanism)
     edges = choose_bins(channel, n, "quantile")
     matrix, rows = evenly(channel, edges.size - 1), evenly(channel, shares.size).T
-    rows, used = rows / rows.sum(axis=1, keepdims=True), matrix.max(axis=1) > 0
-    rng, errors = np.random.default_rng(0), np.empty(draws)
+    used = matrix.max(axis=1) > 0
+    matrix, rows = matrix[used], rows[:, used] / rows.sum(axis=1, keepdims=True)
+    wanted = np.tril(np.ones((edges.size, edges.size - 1)), -1)
+    g = _height(unbiased(matrix, matrix.mean(axis=1), wanted), edges, _crossing(np.cumsum(shares), places, q))
+    means = rows @ g
+    rng, errors, noise = np.random.default_rng(0), np.empty(draws), np.empty(draws)
     for i in range(draws):
         people = rng.multinomial(n, shares)
-        counts = rng.multinomial(people[people > 0], rows[people > 0]).sum(axis=0)[used]
-        errors[i] = _crossing(np.cumsum(maximise(matrix[used], counts)), edges, q) - _crossing(
-            np.cumsum(people), places, q
-        )
-    return math.sqrt(np.mean(errors**2))
+        counts = rng.multinomial(people[people > 0], rows[people > 0]).sum(axis=0)
+        errors[i] = _crossing(np.cumsum(maximise(matrix, counts)), edges, q) - _crossing(np.cumsum(people), places, q)
+        noise[i] = counts @ g - people @ means
+    squares, known = errors**2, n * float(shares @ (rows @ g**2 - means**2))
+    (_, joint), (_, own) = np.cov(squares, noise**2)
+    mean = squares.mean() - (joint / own * (np.mean(noise**2) - known) if own > 0 else 0.0)
+    return math.sqrt(mean if mean > 0 else squares.mean())
 
 
 def _anyhow(found: Averages, level: float, fine: tuple[Any, Any], q: float) -> tuple[float, float]:
