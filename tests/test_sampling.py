@@ -228,11 +228,17 @@ def test_either_chooses():
     assert np.array_equal(either(first, a, b), np.where(first, a, b))
 
 
+def test_noise_is_not_made_of_the_numbers_that_data_with_the_same_seed_are_made_of():
+    data, noise = np.random.default_rng(0).random(10_000), as_rng(0).random(10_000)
+    assert abs(np.corrcoef(data, noise)[0, 1]) < 0.04  # four standard deviations; 1 where the integers mean the same
+
+
 def test_as_rng():
     generator = np.random.default_rng(1)
     assert as_rng(generator) is generator
     assert as_rng(7).integers(10**9) == as_rng(7).integers(10**9)
     assert as_rng(None).integers(10**18) != as_rng(None).integers(10**18)
+    assert as_rng(np.int64(7)).integers(10**18) == as_rng(7).integers(10**18) != as_rng(8).integers(10**18)
 
 
 def test_shapes():

@@ -16,6 +16,9 @@ LIMB = 1 << BITS
 #: Answers that are drawn at a time: calls of numpy cost little beside them, and what stands between still fits into a cache.
 BLOCK = 1 << 16
 
+#: What integer seeds are given beside themselves: whoever made data with `numpy.random.default_rng(0)` may add noise with seed 0.
+STREAM = tuple(b"optdp")
+
 #: A source of random bits: None (the operating system's), or for experiments that are to be repeated a Generator or a seed.
 Seed = np.random.Generator | int | None
 
@@ -25,12 +28,15 @@ def as_rng(rng: Seed) -> np.random.Generator:
 
     **Arguments:** `rng`: None for the process's own cryptographic generator (`SystemGenerator`). An integer seed or a numpy
     Generator makes an experiment repeatable and protects nobody: who knows the seed, or recovers the state of a generator
-    that is not cryptographic from its outputs, can undo the privacy. Data simulated with `numpy.random.default_rng(seed)` must
-    not have noise from the same integer: both would be made of the same uniform numbers.
+    that is not cryptographic from its outputs, can undo the privacy. An integer gives other numbers here than it gives to
+    `numpy.random.default_rng`: data simulated with the same one are independent of the noise. A Generator is used as it is:
+    give it the same state only where the same numbers are wanted.
 
     **Raises** TypeError or ValueError for anything else.
     """
     try:
+        if isinstance(rng, int | np.integer):
+            return np.random.default_rng(np.random.SeedSequence(int(rng), spawn_key=STREAM))
         return _system() if rng is None else np.random.default_rng(rng)
     except (TypeError, ValueError) as error:
         told = f"rng = {rng!r} is not allowed: it must be None, an integer of at least 0 or a numpy Generator"
