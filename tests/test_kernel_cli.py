@@ -53,9 +53,9 @@ def test_solve_unbiased_json(capsys):
     data = json.loads(out)
     assert status == 0
     assert data["verified"] is True
-    assert data["problem"]["domain"] == {"type": "interval", "lower": -1.0, "upper": 1.0}
+    assert data["problem"]["domain"] == {"type": "interval", "lower": 0.0, "upper": 1.0}  # as in Python
     assert data["problem"]["constraints"] == [{"type": "unbiased"}]
-    assert data["lower_bound"] <= 16.0028 <= data["value"]
+    assert 4 * data["lower_bound"] <= 16.0028 <= 4 * data["value"]
 
 
 def test_solve_with_prior_circle_outputs_and_an_exact_epsilon(capsys, tmp_path):

@@ -330,7 +330,7 @@ class Plan(tables.Printed):
 
     def __repr__(self) -> str:
         counted = f"{self.reported} of {len(self.units)} {self.counted}"
-        return f"<Plan for {', '.join(self.names)}: {show(self.eps)}-LDP, {counted} reported>"
+        return f"<Plan for {tables.few(self.names)}: {show(self.eps)}-LDP, {counted} reported>"
 
     def to_dict(self) -> dict[str, Any]:
         """JSON form, exact."""

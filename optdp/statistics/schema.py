@@ -297,6 +297,11 @@ class Category(Column):
         """The one-hot vectors."""
         return OneHot(self.names)
 
+    @property
+    def shown(self) -> tuple[str, ...]:
+        """What estimates call the categories."""
+        return tuple(map(str, self.names))
+
     def form(self) -> dict[str, Any]:
         names = self.names
         own = {"missing": names.index(MISSING) if self.missing == "category" else None}
@@ -319,3 +324,7 @@ class Flag(Category):
             raise ValueError("values are not allowed here: a flag is true or false")
         object.__setattr__(self, "values", (0, 1))
         super().__post_init__()
+
+    @property
+    def shown(self) -> tuple[str, ...]:
+        return "no", "yes", *super().shown[2:]
