@@ -1002,6 +1002,8 @@ def test_flags_are_called_no_and_yes_also_where_one_is_asked_for(split):
     answers = split.estimate(split.randomize(TABLE, 1))
     assert answers["smoker"].points == ("no", "yes")
     assert answers.about("smoker", "frequencies", categories=[1]).points == ("yes",)
+    with pytest.raises(ValueError, match="missing and other are given by name"):
+        optdp.Flag("category")
     assert optdp.Flag(missing="category").shown == ("no", "yes", "(missing)")
 
 

@@ -174,7 +174,7 @@ def named(mechanisms: Own, problem: Problem) -> dict[str, Mechanism]:
     if mechanisms is None:
         return {}
     if not isinstance(mechanisms, Mechanism | Iterable):
-        allowed = "it must be a Mechanism, several, or a mapping from names to them"
+        allowed = "it must be a Mechanism, not its class, several, or a mapping from names to them"
         raise TypeError(f"mechanisms = {mechanisms!r} is not allowed: {allowed}")
     given: dict[str, Mechanism] = dict(mechanisms) if isinstance(mechanisms, Mapping) else {}
     taken = COLUMNS | baselines.baselines().keys()

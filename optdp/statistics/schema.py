@@ -321,7 +321,9 @@ class Flag(Category):
 
     def __post_init__(self) -> None:
         if tuple(map(bool, self.values)) != (False, True):
-            raise ValueError("values are not allowed here: a flag is true or false")
+            raise ValueError(
+                "values are not allowed here: a flag is true or false; missing and other are given by name"
+            )
         object.__setattr__(self, "values", (0, 1))
         super().__post_init__()
 
