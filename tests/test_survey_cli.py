@@ -129,6 +129,15 @@ def test_plans_without_a_schema_file_clip_and_have_goals_by_column(tmp_path, mon
         assert status == 2 and said in err and not (tmp_path / "other.json").exists()
 
 
+def test_a_file_with_another_separator_is_told_what_separates(tmp_path, monkeypatch, capsys):
+    """It was said to have a column that the plan does not know."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "people.csv").write_text("age;smoker\n40;yes\n")
+    assert run(capsys, "plan", "--eps", 1, "--integer", "age:0:120", "--flag", "smoker", "--out", "plan.json")[0] == 0
+    status, _, err = run(capsys, "randomize", "--plan", "plan.json", "people.csv", "private.csv")
+    assert status == 2 and "or separate the fields by commas" in err and "40" not in err and ";yes" not in err
+
+
 @pytest.mark.parametrize(
     "option",
     [

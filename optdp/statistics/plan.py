@@ -209,6 +209,8 @@ class Plan(tables.Printed):
             if unknown:
                 place = f"number {found.index(unknown[0]) + 1} of {len(found)}"
                 told = f"a column ({place}) that the plan does not know, which is not allowed: leave it out"
+                if len(found) == 1 < len(self.names) and not str(found[0]).isidentifier():
+                    told += ", or separate the fields by commas"
             raise ValueError(f"the table has {told}; the plan is for {', '.join(map(repr, self.names))} alone")
         return found
 
