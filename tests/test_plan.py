@@ -87,7 +87,7 @@ def test_pairs_of_categories():
         "job",
         "smoker",
     ]
-    with pytest.raises(ValueError, match="two categories"):
+    with pytest.raises(ValueError, match="two categories that some people both report: of strategy 'split' all"):
         made.estimate(made.randomize(table, 1)).pair("job", "job")
 
 
