@@ -228,6 +228,16 @@ def test_nobody_sends_nothing():
         assert len(optdp.solve_frequency(1.0, categories).mechanism.randomize([])) == 0
 
 
+def test_the_row_optimum_is_least_or_what_is_less_is_told():
+    """It was that of short messages, above subset selection by a share of up to rtol."""
+    problem = optdp.solve_frequency(1.0, 1024).problem
+    report = optdp.compare(problem)
+    assert report.rows[0]["mechanism"] == "optimum" and "Less than" not in str(report)
+    given = optdp.solve_frequency(1.0, 1024)
+    told = str(optdp.compare(given)).rpartition('Less than the row "optimum", whose gap is at most ')[2].partition(": ")
+    assert given.gap <= float(told[0]) < 1.1 * given.gap and told[2].startswith("SS.")
+
+
 def test_the_command_line_solves_it(capsys):
     from optdp.cli import main
 

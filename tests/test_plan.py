@@ -82,8 +82,12 @@ def test_pairs_of_categories():
     made = optdp.plan({"job": SCHEMA["job"], "smoker": SCHEMA["smoker"]}, 6.0, strategy="split")
     found = made.estimate(made.randomize(table, 1), level=0.999).pair("job", "smoker")
     truth = np.array([np.mean((table["job"] == j) & (table["smoker"] == s)) for j in "abc" for s in (False, True)])
-    assert (found.band[0] <= truth).all() and (truth <= found.band[1]).all() and found.points[1] == "a, 1"
-    with pytest.raises(ValueError, match="two categories"):
+    assert (found.band[0] <= truth).all() and (truth <= found.band[1]).all() and found.points[1] == "a, yes"
+    assert str(found).startswith("Estimate of the pair job x smoker: 6 numbers") and found.to_dict()["columns"] == [
+        "job",
+        "smoker",
+    ]
+    with pytest.raises(ValueError, match="two categories that some people both report: of strategy 'split' all"):
         made.estimate(made.randomize(table, 1)).pair("job", "job")
 
 
@@ -981,7 +985,7 @@ def test_a_column_without_answers_is_named_and_the_others_are_estimated():
     with pytest.raises(optdp.NotIdentified, match="column 'x'"):
         answers["x"]
     answers = survey.estimate({"a": private["a"], "x": np.full(400, np.nan)})
-    assert list(answers.to_frame().index) == [("a", "0"), ("a", "1")]
+    assert list(answers.to_frame().index) == [("a", "no"), ("a", "yes")]
     assert "x: no estimate: column 'x' has no answers" in str(answers) and "a: Estimate" in str(answers)
     with pytest.raises(ValueError, match="'nope' is not allowed: it must be a column of the plan: 'a', 'x'"):
         answers.pair("a", "nope")
@@ -992,6 +996,21 @@ def test_another_question_may_have_another_level(split):
     answers = split.estimate(split.randomize(TABLE, 1), level=0.9)
     wide, narrow = (answers.about("age", "mean", **given) for given in ({"level": 0.999}, {}))
     assert (wide.level, narrow.level) == (0.999, 0.9) and wide.interval[1] > narrow.interval[1]
+
+
+def test_flags_are_called_no_and_yes_also_where_one_is_asked_for(split):
+    answers = split.estimate(split.randomize(TABLE, 1))
+    assert answers["smoker"].points == ("no", "yes")
+    assert answers.about("smoker", "frequencies", categories=[1]).points == ("yes",)
+    with pytest.raises(ValueError, match="missing and other are given by name"):
+        optdp.Flag("category")
+    assert optdp.Flag(missing="category").shown == ("no", "yes", "(missing)")
+
+
+def test_plans_of_many_columns_are_told_in_one_short_line():
+    many = optdp.plan({f"c{i}": optdp.Flag() for i in range(100)}, 1.0, strategy="sample")
+    assert re.fullmatch(r"<Plan for c0, c1, .*, c11 and 88 more: 1.0-LDP, 1 of 100 columns reported>", repr(many))
+    assert [tables.few(["x"] * n).count("x") for n in (1, 13, 14)] == [1, 13, 12]
 
 
 def test_summaries_say_what_is_spent_and_notebooks_show_answers(split):

@@ -492,6 +492,16 @@ def test_a_grid_in_any_order_is_one_curve_with_labels_that_have_room():
     plots.pyplot().close("all")
 
 
+@pytest.mark.parametrize("longest", [3.0, 250_000.0])
+def test_every_bar_is_seen_beside_the_longest_one(longest):
+    """Uniform noise at delta = 1e-6 left no pixel to the others."""
+    axes = plots.bars({"optimum": 0.96, "Laplace": 1.0, "uniform noise": longest}, "loss", "title").axes[0]
+    axes.figure.canvas.draw()
+    seen = [bar.get_window_extent().intersection(bar.get_window_extent(), axes.bbox).width for bar in axes.patches]
+    assert min(seen) > 0.02 * axes.bbox.width and seen[0] < seen[1] < seen[2] < axes.bbox.width
+    plots.pyplot().close("all")
+
+
 def test_names_of_ones_own_are_drawn_as_they_are_written():
     """Two dollar signs make no formula, an underscore hides nothing in a legend, and a name is one line of every table."""
     names = ["$x^{$", "_mine"]

@@ -77,6 +77,67 @@ def test_from_a_schema_to_answers(people, capsys):
         assert (status, out) == (2, "") and said in err
 
 
+def test_plans_without_a_schema_file_clip_and_have_goals_by_column(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    columns = [
+        "--flag",
+        "smoker",
+        "--number",
+        "pay:0:9",
+        "--category",
+        "city:a,b",
+        "--integer",
+        "age:0:120",
+        "--date",
+        "day:2026-01-01:2026-02-01",
+    ]
+    asked = [
+        "--clip",
+        "pay,day",
+        "--missing",
+        "city",
+        "--missing",
+        "smoker",
+        "--other",
+        "city",
+        "--goal",
+        "answers",
+        "--goal",
+        "age:mean",
+    ]
+    assert run(capsys, "plan", "--eps", 2, *columns, *asked, "--out", "plan.json")[0] == 0
+    schema = {
+        "smoker": optdp.Flag(missing="category"),
+        "pay": optdp.Number(0, 9, outside="clip"),
+        "city": optdp.Category(["a", "b"], "category", "category"),
+        "age": optdp.Integer(0, 120),
+        "day": optdp.Date("2026-01-01", "2026-02-01", "clip"),
+    }
+    plan = optdp.Plan.load("plan.json")
+    assert {part.name: part.column for part in plan.parts} == schema and plan.names == tuple(schema)
+    assert [part.goal for part in plan.parts] == ["frequencies", "answers", "frequencies", "mean", "answers"]
+    for wrong, said in (
+        (["--clip", "smoker"], "--clip 'smoker' is not allowed: it is for numbers and dates"),
+        (["--missing", "age"], "--missing 'age' is not allowed: it is for categories and flags"),
+        (["--other", "nobody"], "--other 'nobody' is not allowed: there is no such column"),
+        (["--goal", "age:median"], "--goal 'age:median' is not allowed: it must be one of mean, quantile"),
+        (["--goal", "mean", "--goal", "answers"], "there is a goal of all already"),
+        (["--goal", "age:mean", "--goal", "age:answers"], "there is a goal of 'age' already"),
+        (["--goal", "smoker:mean"], "categories have 'frequencies'"),
+    ):
+        status, _, err = run(capsys, "plan", "--eps", 2, *columns, *wrong, "--out", "other.json")
+        assert status == 2 and said in err and not (tmp_path / "other.json").exists()
+
+
+def test_a_file_with_another_separator_is_told_what_separates(tmp_path, monkeypatch, capsys):
+    """It was said to have a column that the plan does not know."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "people.csv").write_text("age;smoker\n40;yes\n")
+    assert run(capsys, "plan", "--eps", 1, "--integer", "age:0:120", "--flag", "smoker", "--out", "plan.json")[0] == 0
+    status, _, err = run(capsys, "randomize", "--plan", "plan.json", "people.csv", "private.csv")
+    assert status == 2 and "or separate the fields by commas" in err and "40" not in err and ";yes" not in err
+
+
 @pytest.mark.parametrize(
     "option",
     [

@@ -183,8 +183,8 @@ def call(function: Callable[..., Result], args: argparse.Namespace, **given: obj
     Options without a value are left to the function's own defaults.
     """
     options = {name: tuple(value) if isinstance(value, list) else value for name, value in vars(args).items()}
-    if "domain" in options:  # by default [0, 1], or [-1, 1] for unbiased mechanisms
-        ends = args.domain or ((-1.0, 1.0) if args.unbiased else (0.0, 1.0))
+    if "domain" in options:
+        ends = args.domain or (0.0, 1.0)
         options["domain"] = optdp.Circle(args.circle) if options.get("circle") is not None else tuple(ends)
     options = {name: value for name, value in {**options, **given}.items() if value is not None}
     return function(**{name: options[name] for name in inspect.signature(function).parameters if name in options})

@@ -106,7 +106,7 @@ def _kernel_problem(parser: argparse.ArgumentParser, *, circle: bool = True) -> 
     option(parser, "--loss", None, text, type=options.parse_loss)
     options.add_domain(parser, circle=circle)
     parser.set_defaults(domain=None)
-    option(parser, "--unbiased", False, "ask for E[Y|x] = x; the domain is then [-1, 1] unless given")
+    option(parser, "--unbiased", False, "ask for E[Y|x] = x")
     option(parser, "--rtol", 1e-3, "relative gap to stop at")
     options.add_time_limit(parser, "seconds after which no finer program is begun")
 

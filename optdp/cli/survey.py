@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import json
 import math
 import sys
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
     from optdp.statistics.result import Estimate
 
 GOALS = ("mean", "quantile", "distribution", "frequencies", "answers")
+#: Those of numbers.
+NUMBERS = tuple(goal for goal in GOALS if goal != "frequencies")
 
 
 def register(commands: Commands) -> None:
@@ -74,8 +77,24 @@ def _plan(commands: Commands) -> None:
     for kind, form in (("number", "NAME:LOWER:UPPER[:UNIT]"), ("integer", "NAME:LOWER:UPPER[:UNIT]"), ("date", "NAME:FIRST:LAST"),
                        ("category", "NAME:VALUE,VALUE,..."), ("flag", "NAME")):  # fmt: skip
         text = f"{'an' if kind == 'integer' else 'a'} {kind} column; may be repeated"
-        option(parser, f"--{kind}", [], text, type=str, action="append", metavar=form)
-    option(parser, "--goal", "mean", "what is wanted of numbers", choices=[g for g in GOALS if g != "frequencies"])
+        option(
+            parser,
+            f"--{kind}",
+            [],
+            text,
+            type=lambda given, kind=kind: (kind, given),
+            action="append",
+            metavar=form,
+            dest="columns",
+        )  # which keep their order
+
+    for name, text in (("clip", "a number or date: entries out of range are moved to its nearest end, instead of being refused"),
+                       ("missing", "a category or flag: missing entries have a category of their own, instead of being refused"),
+                       ("other", "the same for entries that are none of the values")):  # fmt: skip
+        text += "; or several: x,y; may be repeated"
+        option(parser, f"--{name}", [], text, type=str, action="append", metavar="NAME")
+    text = f"what is wanted of numbers: {', '.join(NUMBERS)} (default mean); of one column NAME:GOAL, may be repeated"
+    option(parser, "--goal", [], text, type=str, action="append", metavar="[NAME:]GOAL")
     option(parser, "--n", None, "the number of people, for the predicted errors", type=options.parse_integer)
     text = "split the budget, sample the columns, or answer categories together"
     option(parser, "--strategy", "auto", text, choices=("auto", "split", "sample", "joint"))
@@ -105,21 +124,29 @@ def _make_plan(args: argparse.Namespace) -> int:
         "integer": lambda lower, upper, unit="": optdp.Integer(whole(lower), whole(upper), unit),
         "date": optdp.Date, "category": lambda values: optdp.Category(values.split(",")), "flag": optdp.Flag,
     }  # fmt: skip
-    for kind, make in made.items():
-        for text in getattr(args, kind):
-            name, *parts = text.split(":")
-            if name in schema:
-                raise ValueError(f"--{kind} {text!r} is not allowed: there is a column {name!r} already")
-            try:
-                schema[name] = make(*parts)
-            except TypeError:
-                raise ValueError(f"--{kind} {text!r} is not allowed: see `optdp plan --help` for its form") from None
-            except ValueError as error:
-                raise ValueError(f"--{kind} {text!r} is not allowed: {error}") from None
+    for kind, text in args.columns:
+        name, *parts = text.split(":")
+        if name in schema:
+            raise ValueError(f"--{kind} {text!r} is not allowed: there is a column {name!r} already")
+        try:
+            schema[name] = made[kind](*parts)
+        except TypeError:
+            raise ValueError(f"--{kind} {text!r} is not allowed: see `optdp plan --help` for its form") from None
+        except ValueError as error:
+            raise ValueError(f"--{kind} {text!r} is not allowed: {error}") from None
     if not schema:
         raise ValueError(
             "columns are missing: --number, --integer, --date, --category, --flag or --schema says what there is"
         )
+    for field, value, whose in (("outside", "clip", "numbers and dates"), ("missing", "category", "categories and flags"),
+                                ("other", "category", "categories and flags")):  # fmt: skip
+        asked = "clip" if field == "outside" else field
+        for name in (n for text in getattr(args, asked) for n in ([text] if text in schema else text.split(","))):
+            if name not in schema:
+                raise ValueError(f"--{asked} {name!r} is not allowed: there is no such column")
+            if not hasattr(schema[name], field):
+                raise ValueError(f"--{asked} {name!r} is not allowed: it is for {whose}")
+            schema[name] = dataclasses.replace(schema[name], **{field: value})
     weights: dict[str, float] = {}
     for text in args.weight:
         name, _, weight = text.rpartition(":")
@@ -129,10 +156,28 @@ def _make_plan(args: argparse.Namespace) -> int:
             weights[name] = number(weight)
         except ValueError as error:
             raise ValueError(f"--weight {text!r} is not allowed: {error}") from None
-    plan = options.call(optdp.plan, args, schema=schema, weights=weights, progress=True)
+    plan = options.call(optdp.plan, args, schema=schema, goal=_goals(args.goal, schema), weights=weights, progress=True)
     plan.save(args.out)
     print(plan.summary(), file=options.beside(args.out))
     return 0
+
+
+def _goals(given: list[str], schema: dict[str, Any]) -> dict[str, str]:
+    """The goal of each number, from texts GOAL or NAME:GOAL."""
+    found: dict[str, str] = {}
+    for text in given:
+        name, _, goal = text.rpartition(":")
+        if goal not in NUMBERS:
+            raise ValueError(
+                f"--goal {text!r} is not allowed: it must be one of {', '.join(NUMBERS)}, or NAME: and one of them"
+            )
+        if name in found:
+            raise ValueError(
+                f"--goal {text!r} is not allowed: there is a goal {f'of {name!r}' if name else 'of all'} already"
+            )
+        found[name] = goal
+    everywhere = found.pop("", "mean")
+    return {name: everywhere for name, column in schema.items() if not isinstance(column, optdp.Category)} | found
 
 
 def randomize(args: argparse.Namespace) -> int:

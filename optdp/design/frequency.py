@@ -112,7 +112,7 @@ def design(run: Run, *, message: str = "auto") -> Solution:
 register(
     "frequency",
     ("LDP", "OneHot", "WorstCase or uniform Average of squared", "AllMechanisms", "Unbiased"),
-    accepts, design, METHODS, solvers=False,
+    accepts, design, METHODS, solvers=False, least={"message": "set"},
 )  # fmt: skip
 
 

@@ -95,6 +95,7 @@ class Design:
     - `accepts(problem)`: None if it can solve the problem, else the reason why not, in a few words.
     - `solve(run, **options)`: the solution.
     - `methods`: the allowed values of `method`, "auto" first; `solvers`: whether a `solver` may be chosen.
+    - `least`: options with which the value is least, where what is taken by default has a larger one for another good.
     """
 
     name: str
@@ -103,6 +104,7 @@ class Design:
     solve: Callable[..., Solution]
     methods: tuple[str, ...]
     solvers: bool = True
+    least: dict[str, Any] = field(default_factory=dict)
 
 
 _DESIGNS: dict[str, Design] = {}
@@ -111,9 +113,10 @@ _DESIGNS: dict[str, Design] = {}
 def register(
     name: str, solves: tuple[str, str, str, str, str], accepts: Callable[[Problem], str | None],
     solve: Callable[..., Solution], methods: tuple[str, ...] = ("auto",), *, solvers: bool = True,
+    least: dict[str, Any] | None = None,
 ) -> None:  # fmt: skip
     """Add a `Design` (again under the same name: replace it). It is asked after those that are there."""
-    _DESIGNS[name] = Design(name, solves, accepts, solve, methods, solvers)
+    _DESIGNS[name] = Design(name, solves, accepts, solve, methods, solvers, least or {})
 
 
 def designs() -> tuple[Design, ...]:

@@ -86,8 +86,9 @@ def compare(
         problem = Problem(LDP(require.exact_epsilon(problem_or_eps)), as_domain(domain), WorstCase(loss), Piecewise(3))
     own, notes = named(mechanisms, problem), []
     shown = dict(baselines.applicable(problem)) | own
-    if best is None and any(design.accepts(problem) is None for design in registry.designs()):
-        best = registry.solve(problem, rtol, time_limit)
+    design = next((design for design in registry.designs() if design.accepts(problem) is None), None)
+    if best is None and design is not None:
+        best = registry.solve(problem, rtol, time_limit, **design.least)
     if best is not None:
         shown = {"optimum": best.mechanism, **shown}
         wide = f', and at most {above(best.value, 9)}, which the row "optimum" attains' if best.gap > WIDE else ""
@@ -107,6 +108,13 @@ def compare(
         proven = f"at least {below(everyone.lower_bound, 9)}, and {above(everyone.value, 9)} is attained"
         notes.append(f"Best of all: {everyone.problem.statement()} is {proven}.")
     rows.sort(key=lambda row: row["value"])
+    if best is not None:  # a solution that was given, or what lies in the bracket
+        kept = (row for row in rows if (row["numbers"], row["guarantee"], row["family"]) == ("proven", "yes", "yes"))
+        less = [
+            row["mechanism"] for row in kept if row["value"] < best.value and _keeps(shown[row["mechanism"]], problem)
+        ]
+        if less:
+            notes.append(f'Less than the row "optimum", whose gap is at most {above(best.gap, 2)}: {", ".join(less)}.')
     if best is not None and not all(row["family"] == "yes" for row in rows):
         notes.append("in the family: the bound holds for these only; other mechanisms may go below it.")
     for name in shown:
@@ -166,7 +174,7 @@ def named(mechanisms: Own, problem: Problem) -> dict[str, Mechanism]:
     if mechanisms is None:
         return {}
     if not isinstance(mechanisms, Mechanism | Iterable):
-        allowed = "it must be a Mechanism, several, or a mapping from names to them"
+        allowed = "it must be a Mechanism, not its class, several, or a mapping from names to them"
         raise TypeError(f"mechanisms = {mechanisms!r} is not allowed: {allowed}")
     given: dict[str, Mechanism] = dict(mechanisms) if isinstance(mechanisms, Mapping) else {}
     taken = COLUMNS | baselines.baselines().keys()

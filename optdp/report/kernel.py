@@ -173,15 +173,15 @@ def plot_errors(solution: Solution, ax: Axes | None = None) -> Axes:
 
 
 def gap_report(
-    eps: Levels = (0.25, 0.5, 1.0, 2.0, 3.0), loss: LossLike | None = None, domain: DomainLike | None = None,
+    eps: Levels = (0.25, 0.5, 1.0, 2.0, 3.0), loss: LossLike | None = None, domain: DomainLike = (0.0, 1.0),
     unbiased: bool = False, rtol: float = 1e-3, time_limit: float = 60.0, *, mechanisms: Own = None,
 ) -> Report:  # fmt: skip
     """The bracket of the best kernel at every epsilon, and the worst-case loss of the published mechanisms as ratios to it.
 
     **Arguments:** `eps`: one epsilon or several; `loss`, `unbiased`, `rtol`, `time_limit`: as in `optdp.solve_kernel`;
-    `domain`: an interval, by default [0, 1], or [-1, 1] if unbiased; `mechanisms`: as in `optdp.gap_report`.
+    `domain`: an interval; `mechanisms`: as in `optdp.gap_report`.
     """
-    area = as_interval(domain if domain is not None else (-1.0, 1.0) if unbiased else (0.0, 1.0), "this report")
+    area = as_interval(domain, "this report")
     asked: Any = {"domain": area, "unbiased": unbiased, "rtol": rtol, "time_limit": time_limit}
     solutions = [solve_kernel(e, loss, **asked) for e in several("eps", eps)]
     title = f"All {'unbiased ' if unbiased else ''}mechanisms on {area}: {solutions[0].problem.objective.name}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import math
 import textwrap
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -158,7 +159,10 @@ def bars(values: Mapping[str, float], xlabel: str, title: str, *, first: str = "
     )
     ax.bar_label(drawn, [f"{value:.4g}" for value in values.values()], padding=3, fontsize=8)
     ax.invert_yaxis()
-    ax.set(xlabel=plain(xlabel), xlim=(0, 1.15 * max(values.values()) or None))
+    low, high = min(values.values()), max(values.values())
+    far = math.inf > high > 50 * low > 0  # the shortest could not be seen
+    limits = (low / 2, high * (high / low) ** 0.2) if far else (0, 1.15 * high or None)
+    ax.set(xlabel=plain(xlabel), xscale="log" if far else "linear", xlim=limits)
     figure = figure_of(ax)
     figure.suptitle("\n".join(told), fontsize=9, x=0.01, ha="left")
     return figure

@@ -21,6 +21,7 @@ from optdp.statistics.intervals import averaged, project
 from optdp.statistics.part import Part, received, truth
 from optdp.statistics.recommend import GOALS
 from optdp.statistics.result import POPULATION, Estimate, NotIdentified
+from optdp.statistics.schema import Flag
 from optdp.statistics.tally import Tally
 
 if TYPE_CHECKING:
@@ -126,6 +127,9 @@ class Answers(tables.Printed, Mapping[str, Estimate]):
         except ValueError as error:
             kind = NotIdentified if isinstance(error, NotIdentified) else ValueError
             raise kind(f"column {name!r}: {error}") from None
+        if isinstance(part.column, Flag):
+            called = dict(zip(part.column.names, part.column.shown, strict=True))
+            found = replace(found, points=tuple(called.get(point, point) for point in found.points))
         if getattr(part.column, "outside", "refuse") == "refuse":
             return found
         return replace(found, assumptions=f"{found.assumptions}; inputs beyond {part.column.domain} count as its ends")
@@ -161,10 +165,13 @@ class Answers(tables.Printed, Mapping[str, Estimate]):
         if isinstance(self.table, str | Path) and str(self.table) == "-":
             raise ValueError("pairs are not allowed of standard input, which was read already: give a file")
         parts = [self.plan[name] for name in (one, two)]
-        refusal = f"columns {one!r}, {two!r} are not allowed: they must be two categories that some people both report"
+        refusal = (
+            f"columns {one!r}, {two!r} are not allowed: they must be two categories that some people both report: "
+            "of strategy 'split' all, of 'joint' those that are answered together"
+        )
         if one == two or not all(isinstance(part.mechanism, FrequencyOracle) for part in parts):
             raise ValueError(refusal)
-        labels = [part.column.domain.labels for part in parts]
+        labels = [part.column.shown for part in parts]
         points = tuple(f"{a}, {b}" for a in labels[0] for b in labels[1])
         if parts[0].group and parts[0].group == parts[1].group:
             oracle = _pair_oracle(parts)
@@ -173,7 +180,11 @@ class Answers(tables.Printed, Mapping[str, Estimate]):
                 raise ValueError(refusal)
             found = estimate(oracle, tally, "frequencies", level=self.level)
             return replace(
-                found, what="pair", points=points, method=f"randomised response of the pairs: {found.method}"
+                found,
+                what="pair",
+                points=points,
+                columns=(one, two),
+                method=f"randomised response of the pairs: {found.method}",
             )
         n, sums, squares = map(added, zip(*tables.each(self.table, partial(_products, parts)), strict=True))
         if not n:
@@ -200,7 +211,9 @@ class Answers(tables.Printed, Mapping[str, Estimate]):
         )
         told = POPULATION.format("distribution")
         unit = error * math.sqrt(n)
-        return Estimate("pair", value, error, ends[0], ends[1], self.level, n, method, told, points, unit)
+        return Estimate(
+            "pair", value, error, ends[0], ends[1], self.level, n, method, told, points, unit, columns=(one, two)
+        )
 
     def to_frame(self) -> pd.DataFrame:
         """A pandas table of all estimates, a row for each number; columns of which there is none are left out (`every`).
@@ -220,7 +233,7 @@ class Answers(tables.Printed, Mapping[str, Estimate]):
         return tables.frame({label: [row[i] for row in rows] for i, label in enumerate(labels)}, index)
 
     def __repr__(self) -> str:
-        return f"<Answers about {', '.join(self.plan.names)}; to_frame() shows them>"
+        return f"<Answers about {tables.few(self.plan.names)}; to_frame() shows them>"
 
     def __str__(self) -> str:
         found, refused = self.every()

@@ -209,6 +209,8 @@ class Plan(tables.Printed):
             if unknown:
                 place = f"number {found.index(unknown[0]) + 1} of {len(found)}"
                 told = f"a column ({place}) that the plan does not know, which is not allowed: leave it out"
+                if len(found) == 1 < len(self.names) and not str(found[0]).isidentifier():
+                    told += ", or separate the fields by commas"
             raise ValueError(f"the table has {told}; the plan is for {', '.join(map(repr, self.names))} alone")
         return found
 
@@ -330,7 +332,7 @@ class Plan(tables.Printed):
 
     def __repr__(self) -> str:
         counted = f"{self.reported} of {len(self.units)} {self.counted}"
-        return f"<Plan for {', '.join(self.names)}: {show(self.eps)}-LDP, {counted} reported>"
+        return f"<Plan for {tables.few(self.names)}: {show(self.eps)}-LDP, {counted} reported>"
 
     def to_dict(self) -> dict[str, Any]:
         """JSON form, exact."""

@@ -37,7 +37,8 @@ class Estimate(Printed):
     - `band`: (low, high) that contain all numbers at once with probability `level`.
     - `points`: what each number belongs to: names of categories, (lower, upper) of bins, points of a distribution function.
     - `method`, `assumptions`: how it was computed, and what must hold for the interval to be right.
-    - `what`, `level`, `n`: the question, the level, the number of outputs; `q`: of a quantile, which one.
+    - `what`, `level`, `n`: the question, the level, the number of outputs; `q`: of a quantile, which one;
+      `columns`: of a pair, which two.
     - `unit_error`: the standard error that many outputs of the same population would have, times the square root of their number.
     """
 
@@ -53,10 +54,13 @@ class Estimate(Printed):
     points: tuple[Any, ...] = ()
     unit_error: Any = field(default=math.nan)
     q: float | None = None
+    columns: tuple[str, ...] = ()
 
     @property
     def asked(self) -> str:
         """The question in words."""
+        if self.columns:
+            return f"{self.what} {' x '.join(self.columns)}"
         return self.what if self.q is None else f"{self.q!r}-{self.what}"
 
     @property
@@ -83,6 +87,8 @@ class Estimate(Printed):
         told = {k: getattr(self, k) for k in ("what", "level", "n", "method", "assumptions")}
         if self.q is not None:
             told["q"] = self.q
+        if self.columns:
+            told["columns"] = list(self.columns)
         return told | numbers | {"points": [list(p) if isinstance(p, tuple) else p for p in self.points]}
 
     def __repr__(self) -> str:
@@ -93,7 +99,7 @@ class Estimate(Printed):
                 f"<Estimate of the {self.asked}: {value} +- {self.standard_error:.2g}{even}, "
                 f"{100 * self.level:.15g} % interval [{low}, {high}], n = {self.n}>"
             )
-        return f"<Estimate of the {self.what}: {np.size(self.value)} numbers, n = {self.n}; to_frame() shows them>"
+        return f"<Estimate of the {self.asked}: {np.size(self.value)} numbers, n = {self.n}; to_frame() shows them>"
 
     def __str__(self) -> str:
         lines = [repr(self)[1:-1].removesuffix("; to_frame() shows them")]

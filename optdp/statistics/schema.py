@@ -297,6 +297,11 @@ class Category(Column):
         """The one-hot vectors."""
         return OneHot(self.names)
 
+    @property
+    def shown(self) -> tuple[str, ...]:
+        """What estimates call the categories."""
+        return tuple(map(str, self.names))
+
     def form(self) -> dict[str, Any]:
         names = self.names
         own = {"missing": names.index(MISSING) if self.missing == "category" else None}
@@ -316,6 +321,12 @@ class Flag(Category):
 
     def __post_init__(self) -> None:
         if tuple(map(bool, self.values)) != (False, True):
-            raise ValueError("values are not allowed here: a flag is true or false")
+            raise ValueError(
+                "values are not allowed here: a flag is true or false; missing and other are given by name"
+            )
         object.__setattr__(self, "values", (0, 1))
         super().__post_init__()
+
+    @property
+    def shown(self) -> tuple[str, ...]:
+        return "no", "yes", *super().shown[2:]

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 Part = TypeVar("Part")
 #: Rows of a file at a time.
 CHUNK = 65_536
+#: Columns that are named where a table is told in one line.
+SHOWN = 12
 
 
 class Refused(ValueError):
@@ -37,6 +39,12 @@ class Printed:
         from html import escape
 
         return f"<pre>{escape(str(self))}</pre>"
+
+
+def few(names: Sequence[str]) -> str:
+    """Columns in a line: the first ones, and how many more there are."""
+    more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN + 1 else ""
+    return ", ".join(names[:SHOWN] if more else names) + more
 
 
 def frame(columns: Mapping[str, Any], index: Sequence[Any]) -> pd.DataFrame:
