@@ -220,6 +220,6 @@ def quarter(cells: list[int]) -> np.ndarray:
 
 register(
     "plane",
-    ("LDP", "Box with two sides", "WorstCase of abs or squared", "AllMechanisms", ""),
+    (f"LDP with eps in [{LEAST:g}, {MOST:g}]", "Box with two sides", "WorstCase of abs or squared", "AllMechanisms", ""),
     accepts, design, solvers=False,
 )  # fmt: skip

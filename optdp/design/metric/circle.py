@@ -52,6 +52,6 @@ def design(run: Run) -> Solution:
 
 register(
     "metric circle",
-    ("MetricLDP with metric 'abs'", "Circle", "WorstCase of abs or squared", "AllMechanisms", ""),
+    (f"MetricLDP with metric 'abs', eps * period <= {MOST:g}", "Circle", "WorstCase of abs or squared", "AllMechanisms", ""),
     accepts, design, solvers=False,
 )  # fmt: skip

@@ -219,6 +219,6 @@ def _peaked(run: Run, cells: int) -> tuple[Table | None, float]:
 
 register(
     "metric line",
-    ("MetricLDP with metric 'abs'", "Interval", "WorstCase of abs or squared", "AllMechanisms", ""),
+    (f"MetricLDP with metric 'abs', eps * width <= {MOST:g}", "Interval", "WorstCase of abs or squared", "AllMechanisms", ""),
     accepts, design, solvers=False,
 )  # fmt: skip
