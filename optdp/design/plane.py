@@ -56,7 +56,7 @@ def accepts(problem: Problem) -> str | None:
     if not isinstance(problem.family, AllMechanisms) or problem.constraints:
         return "the family must be all mechanisms, without constraints"
     if not isinstance(asked, WorstCase) or asked.loss.exponent not in (1, 2):
-        return f"objective = {asked} is not allowed: it must be the worst case of 'abs' or 'squared'"
+        return f"objective = {asked} is not allowed: it must be a worst case, and the loss 'abs' or 'squared'"
     if not SHORTEST <= max(side.width for side in domain.sides) <= LONGEST:
         return f"the longer side of {domain} must be between {SHORTEST:g} and {LONGEST:g}: use other units"
     return None
