@@ -317,6 +317,21 @@ def test_noise_that_ends_where_errors_begin_to_cost(loss, discrete):
     assert found.program.model is not None and "closed form" in found.program.solver
 
 
+@pytest.mark.parametrize("privacy", [optdp.ApproxDP(1.0, 0.0), optdp.GDP(1.0), optdp.KL(0.5)], ids=str)
+@pytest.mark.parametrize("shape", [None, "convex"])
+def test_a_shape_is_not_asked_for_where_it_would_not_help(privacy, shape):
+    """Unbounded noise meets no function of the user's; first the advice was to declare it convex, after that it was this."""
+    with pytest.raises(ValueError, match=r"is known on a bounded range only") as told:
+        optdp.solve_additive(privacy, loss=optdp.CustomLoss(np.square, shape=shape))
+    assert "declared convex" not in str(told.value)
+
+
+def test_refusals_name_every_notion_of_additive_noise():
+    """`Curve` was left out."""
+    with pytest.raises(ValueError, match="must be ApproxDP, Profile, Curve, GDP, RDP or KL"):
+        optdp.solve(optdp.Problem(optdp.LDP(1.0), optdp.Line(), "abs", optdp.Additive()))
+
+
 @pytest.mark.parametrize("privacy", [*APPROXIMATE, *OTHERS], ids=str)
 def test_a_loss_that_never_changes_is_refused(privacy):
     """Of no noise it says more than of another: under some notions this was nan, under others a program without an answer."""

@@ -487,7 +487,11 @@ def test_a_solver_object_solves_the_programs():
 def test_solve_says_what_it_would_need():
     for problem, words in (
         (optdp.Problem(optdp.LDP(1), (0, 1), optdp.Threshold(0)), "loss = .*polynomial pieces"),
-        (optdp.Problem(optdp.LDP(1), (0, 1), optdp.At("abs", 0)), "worst case or average"),
+        (
+            optdp.Problem(optdp.LDP(1), (0, 1), optdp.Quantile(0.9)),
+            "objective = 0.9-quantile .* a worst case or an average",
+        ),
+        (optdp.Problem(optdp.LDP(1), (0, 1), optdp.At("abs", 0)), "objective = abs at 0 .* a worst case or an average"),
         (optdp.Problem(optdp.LDP(31), (0, 1), "abs"), r"eps in \(0, 30\]"),
         (optdp.Problem(optdp.LDP(1), (0, 1), "abs", constraints=[optdp.Unbiased()]), "variance"),
         (

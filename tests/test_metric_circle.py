@@ -108,8 +108,8 @@ def test_the_slope_is_the_guarantee():
 
 def test_what_is_not_solved_is_named():
     for options, words in (
-        ({"loss": optdp.Power(1.5)}, "loss"),
-        ({"prior": "uniform"}, "loss"),
+        ({"loss": optdp.Power(1.5)}, "objective = worst-case power.* loss"),
+        ({"prior": "uniform"}, "objective = average abs.* a worst case"),
         ({"eps": 100.0}, "eps"),
     ):
         with pytest.raises(ValueError, match=words):

@@ -350,7 +350,8 @@ def test_images_are_solved_as_one_block():
 
 def test_what_is_not_solved_is_named():
     for options, words in (
-        ({"loss": optdp.Power(1.5)}, "loss"), ({"prior": "uniform"}, "loss"), ({"domain": optdp.Box.cube(3)}, "two sides"),
+        ({"loss": optdp.Power(1.5)}, "objective = worst-case power"), ({"prior": "uniform"}, "objective = average abs"),
+        ({"domain": optdp.Box.cube(3)}, "two sides"),
         ({"unbiased": True}, "unbiased"), ({"outputs": (0, 1)}, "outputs"), ({"backend": "dense"}, "method"),
         ({"metric": "abs"}, "metric"),
         ({"domain": optdp.Box((0, 0), (1e200, 1))}, "units"), ({"eps": 10.5}, "eps"),

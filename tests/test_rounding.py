@@ -398,3 +398,10 @@ def test_what_is_told_of_two_routes_is_about_the_noise_that_is_returned():
     for pair in ((exact, rough), (rough, exact)):
         found = rounded_design.beside(*pair)
         assert found.value == exact.value and found.mechanism is exact.mechanism and found.program is exact.program
+
+
+def test_a_profile_of_one_pair_is_proven_as_that_pair_is():
+    """The proof on the line inside the one on the integers left open which pair its multipliers are about: verify said no."""
+    privacy = optdp.Profile([(0.001, 0.05)], 1000.0)
+    found = optdp.solve(optdp.Problem(privacy, optdp.Integers(), optdp.Threshold(0), optdp.Additive()))
+    assert found.gap < 1e-3 and isinstance(found.certificate, RoundedCertificate) and found.verify()

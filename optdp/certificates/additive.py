@@ -139,7 +139,7 @@ def not_noise(problem: Problem) -> str:
     """Why a problem is not about the expectation E L(|X|) of additive noise X, or an empty string."""
     privacy, objective = problem.privacy, problem.objective
     if not isinstance(privacy, ApproxDP | Divergence):
-        return "the privacy must be ApproxDP, Profile, GDP, RDP or KL"
+        return "the privacy must be ApproxDP, Profile, Curve, GDP, RDP or KL"
     if not isinstance(problem.domain, Line | Integers) or not isinstance(problem.family, Additive):
         return "the family must be Additive() on the real line or the integers"
     if isinstance(problem.domain, Integers) and privacy.sensitivity != int(privacy.sensitivity):

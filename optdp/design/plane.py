@@ -56,7 +56,7 @@ def accepts(problem: Problem) -> str | None:
     if not isinstance(problem.family, AllMechanisms) or problem.constraints:
         return "the family must be all mechanisms, without constraints"
     if not isinstance(asked, WorstCase) or asked.loss.exponent not in (1, 2):
-        return f"loss = {problem.loss.name!r} is not allowed: it must be the worst case of 'abs' or 'squared'"
+        return f"objective = {asked} is not allowed: it must be a worst case, and the loss 'abs' or 'squared'"
     if not SHORTEST <= max(side.width for side in domain.sides) <= LONGEST:
         return f"the longer side of {domain} must be between {SHORTEST:g} and {LONGEST:g}: use other units"
     return None
@@ -220,6 +220,6 @@ def quarter(cells: list[int]) -> np.ndarray:
 
 register(
     "plane",
-    ("LDP", "Box with two sides", "WorstCase of abs or squared", "AllMechanisms", ""),
+    (f"LDP with eps in [{LEAST:g}, {MOST:g}]", "Box with two sides", "WorstCase of abs or squared", "AllMechanisms", ""),
     accepts, design, solvers=False,
 )  # fmt: skip

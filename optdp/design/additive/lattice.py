@@ -62,10 +62,10 @@ def refused(problem: Problem, notions: Any, names: str) -> str | None:
     loss, pairs = problem.objective.loss, pairs_of(problem.privacy)
     if loss.steps and len({row[0] for row in loss.polynomials[1]}) == 1:
         return "the loss must change with the distance: all noise has this one"
+    if loss.assumptions and not (pairs and all(delta > 0 for _, delta in pairs)):
+        return "under this notion noise is unbounded, and a function is known on a bounded range only (optdp.Pieces everywhere)"
     if loss.assumptions and not loss.convex:
         return "a function must be declared convex: optdp.CustomLoss(function, shape='convex')"
-    if loss.assumptions and not (pairs and all(delta > 0 for _, delta in pairs)):
-        return "under this notion noise is unbounded, and a function is known on a bounded range only"
     others = [c for c in problem.constraints if not isinstance(c, Unbiased)]
     return "constraints must be empty, or Unbiased() (the noise is symmetric)" if others else None
 

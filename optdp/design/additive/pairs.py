@@ -26,6 +26,7 @@ import numpy as np
 from optdp.certificates.additive import AdditiveCertificate, Multiplier
 from optdp.certificates.base import Refusal
 from optdp.certificates.quantile import QuantileCertificate
+from optdp.certificates.rounded import RoundedCertificate
 from optdp.design.additive.lattice import Bracket, distance
 from optdp.design.registry import Run
 from optdp.mechanisms.additive import AdditiveMechanism
@@ -98,7 +99,7 @@ def from_single(run: Run, design: Callable[[Run], Solution]) -> Bracket:
 
 def for_all(certificate: Any, eps: Any) -> Any:
     """A proof for one pair as one for several: each multiplier says which pair it is about."""
-    if isinstance(certificate, QuantileCertificate):
+    if isinstance(certificate, QuantileCertificate | RoundedCertificate):
         return replace(certificate, proof=for_all(certificate.proof, eps))
     if isinstance(certificate, AdditiveCertificate):
         return replace(certificate, multipliers=tuple(replace(m, eps=eps) for m in certificate.multipliers))

@@ -164,11 +164,12 @@ def accepts(problem: Problem) -> str | None:
         return "privacy must be LDP with eps in (0, 30]"
     if not isinstance(domain, Interval) or not isinstance(problem.family, AllMechanisms):
         return "the domain must be an interval and the family all mechanisms"
-    unknown = loss.slopes is None or loss.branches(domain.exact_width, True, float(privacy.eps)) is None
-    if unknown or not isinstance(objective, WorstCase | Average):
+    if not isinstance(objective, WorstCase | Average):
+        return f"objective = {objective} is not allowed: it must be a worst case or an average"
+    if loss.slopes is None or loss.branches(domain.exact_width, True, float(privacy.eps)) is None:
         return (
-            f"loss = {loss.name!r} is not allowed: it must be the worst case or average of a loss of y - x that is known in "
-            "polynomial pieces, or of a power of |y - x|"
+            f"loss = {loss.name!r} is not allowed: it must be a loss of y - x that is known in polynomial pieces, or a power of "
+            "|y - x|"
         )
     if isinstance(objective, Average) and isinstance(objective.prior, Prior) and len(objective.prior) > ATOMS // 8:
         return f"prior is not allowed: it must be one of at most {ATOMS // 8} points, or a density"

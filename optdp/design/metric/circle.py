@@ -29,7 +29,7 @@ def accepts(problem: Problem) -> str | None:
     if not isinstance(problem.family, AllMechanisms) or problem.constraints:
         return "the family must be all mechanisms, without constraints"
     if not isinstance(asked, WorstCase) or asked.loss.exponent not in (1, 2):
-        return f"loss = {problem.loss.name!r} is not allowed: it must be the worst case of 'abs' or 'squared'"
+        return f"objective = {asked} is not allowed: it must be a worst case, and the loss 'abs' or 'squared'"
     turn = float(privacy.eps) * domain.period
     if not 1e-6 <= turn <= MOST:
         return f"eps is not allowed: eps times the period must be in [1e-6, {MOST:g}], and is {turn:g}"
@@ -52,6 +52,6 @@ def design(run: Run) -> Solution:
 
 register(
     "metric circle",
-    ("MetricLDP with metric 'abs'", "Circle", "WorstCase of abs or squared", "AllMechanisms", ""),
+    (f"MetricLDP with metric 'abs', eps * period <= {MOST:g}", "Circle", "WorstCase of abs or squared", "AllMechanisms", ""),
     accepts, design, solvers=False,
 )  # fmt: skip

@@ -53,7 +53,7 @@ def accepts(problem: Problem) -> str | None:
     if not isinstance(problem.family, AllMechanisms) or problem.constraints:
         return "the family must be all mechanisms, without constraints"
     if not isinstance(asked, WorstCase) or asked.loss.exponent not in (1, 2):
-        return f"loss = {problem.loss.name!r} is not allowed: it must be the worst case of 'abs' or 'squared'"
+        return f"objective = {asked} is not allowed: it must be a worst case, and the loss 'abs' or 'squared'"
     if not SHORTEST <= domain.width <= LONGEST:
         return f"the width of {domain} must be between {SHORTEST:g} and {LONGEST:g}: use other units"
     reach = float(privacy.eps) * domain.width
@@ -219,6 +219,6 @@ def _peaked(run: Run, cells: int) -> tuple[Table | None, float]:
 
 register(
     "metric line",
-    ("MetricLDP with metric 'abs'", "Interval", "WorstCase of abs or squared", "AllMechanisms", ""),
+    (f"MetricLDP with metric 'abs', eps * width <= {MOST:g}", "Interval", "WorstCase of abs or squared", "AllMechanisms", ""),
     accepts, design, solvers=False,
 )  # fmt: skip
