@@ -644,3 +644,17 @@ def test_middles_of_cells_are_at_most_so_much_nearer_together_than_a_shape(shape
     second = weights @ middles**2 / weights.sum()
     assert second >= float(shape.spread()) - float(_lack(cells))
     assert second <= float(shape.spread()) + float(shape.excess(cells)) + 1e-12
+
+
+@pytest.mark.parametrize("eps", [3.0, 12.0])
+def test_the_worst_case_is_that_of_inputs_between_those_that_are_read(eps):
+    """Above 2^53 floats are 2 apart, and below 1: odd ones are read at their neighbours, and outputs are rounded at random."""
+    middle = 2.0**53
+    mechanism = optdp.solve_composite(eps, "A3", inputs=(middle - 8, middle + 8)).mechanism
+    worst = mechanism.enclose(optdp.WorstCase("squared"))[1]
+    inputs = [middle + d for d in (-8, -7, -5, -3, -1, 0, 2, 8)]
+    assert worst >= max(mechanism.enclose(optdp.At("squared", x))[1] for x in inputs)
+    for x in inputs:
+        squares = (mechanism.randomize(np.full(20_000, x), 1) - x) ** 2
+        error = squares.std() / math.sqrt(squares.size)
+        assert squares.mean() - 4 * error <= mechanism.enclose(optdp.At("squared", x))[1] <= worst

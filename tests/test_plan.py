@@ -17,6 +17,7 @@ import optdp
 from optdp.closed_forms.cube import best_signs, gain
 from optdp.exact import enclosures
 from optdp.exact.fields import FieldError
+from optdp.mechanisms import baselines
 from optdp.statistics import client, portable, tables
 from optdp.statistics import plan as plan_module
 from optdp.statistics.answers import Answers, _pair_oracle, _second_moments
@@ -749,6 +750,14 @@ def test_the_predicted_error_of_a_median_hardly_depends_on_how_many_surveys_are_
     even = np.full(16, 1 / 16)
     found = [simulated_quantile(mechanism, 10_000, 0.5, even, draws=draws) for draws in (16, 32, 64, 128)]
     assert max(found) <= 1.05 * min(found)
+
+
+def test_noise_that_no_simulated_survey_holds_is_not_extrapolated():
+    """Two people whose outputs are nearly always 0 or 1: the error was said to be 0.23, and is 0.61."""
+    noise = baselines.get("clamped Laplace")
+    mechanism = noise.make(optdp.Problem(optdp.LDP(0.1), optdp.Interval(0, 1), "abs"))
+    told, many = (simulated_quantile(mechanism, 2, 0.01, np.eye(240)[171], draws=draws) for draws in (64, 1024))
+    assert told == pytest.approx(many, rel=0.15)
 
 
 def test_a_plan_predicts_the_error_of_a_median_that_is_recommended_for_it():

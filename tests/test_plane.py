@@ -536,10 +536,10 @@ def test_oblong_rectangles_have_as_many_points_as_squares():
 
 def test_the_proof_for_a_sliver_is_not_in_cells_across_it():
     found = optdp.solve_kernel(10.0, "abs", domain=optdp.Box([0, 0], [1, 1e-8]), rtol=0.96)
-    with work.limited(1e4) as meter:  # more than a million where cells were halved both ways
+    with work.limited(0.01):  # seconds: more than one where cells were halved both ways
         assert found.certificate.bound(found.problem).value == found.lower_bound
     line = optdp.solve_kernel(10.0, "abs")  # outputs moved to the line are no further from its inputs
-    assert found.lower_bound <= line.value and line.lower_bound <= found.value and meter.done > 0
+    assert found.lower_bound <= line.value and line.lower_bound <= found.value
 
 
 @pytest.mark.parametrize("ratio", [3, 10**12])

@@ -344,10 +344,11 @@ def _height(functions: np.ndarray, edges: np.ndarray, here: float) -> np.ndarray
 
 
 def simulated_quantile(mechanism: Mechanism, n: int, q: float, shares: np.ndarray, draws: int = 64) -> float:
-    """The root mean square error of `estimate` about the q-quantile of the n people asked, from as many simulated surveys as
-    `draws`, with a fixed seed.
+    """The root mean square error of `estimate` about the q-quantile of the n people asked, estimated from as many simulated
+    surveys as `draws`, with a fixed seed.
 
-    The noise of the distribution function at the quantile, of which the variance is known, is the control variate.
+    The noise of the distribution function at the quantile, of which the variance is known, is the control variate. Its square's
+    variance is known too: of few people the simulations may hold none of the outputs that matter, and would extrapolate.
 
     **Arguments:** `shares`: the population's probabilities of equal bins of the domain, within which people are spread evenly;
     their number divides `FINE`.
@@ -368,8 +369,10 @@ def simulated_quantile(mechanism: Mechanism, n: int, q: float, shares: np.ndarra
         counts = rng.multinomial(people[people > 0], rows[people > 0]).sum(axis=0)
         errors[i] = _crossing(np.cumsum(maximise(matrix, counts)), edges, q) - _crossing(np.cumsum(people), places, q)
         noise[i] = counts @ g - people @ means
-    squares, known = errors**2, n * float(shares @ (rows @ g**2 - means**2))
+    two, four = (float(shares @ (rows * (g - means[:, None]) ** k).sum(axis=1)) for k in (2, 4))
+    squares, known, least = errors**2, n * two, n * four + (2 * n - 3) * n * two**2
     (_, joint), (_, own) = np.cov(squares, noise**2)
+    own = max(own, least)
     mean = squares.mean() - (joint / own * (np.mean(noise**2) - known) if own > 0 else 0.0)
     return math.sqrt(mean if mean > 0 else squares.mean())
 

@@ -74,9 +74,9 @@ class Choice:
 
     - `name`, `mechanism`; `kind`: "optimum" (of its family, certified), "designed" (for the prior, by a program whose bound may
       be loose) or "published".
-    - `error`: of the estimate from n people: the standard error of a mean, the root mean square error of a quantile in 64
-      simulated surveys (of a million people where there are more, and then as it falls like 1/sqrt(n)), root mean square standard
-      error of probabilities, the expected loss of an answer; `unit`: times the square root of n (for answers: the same).
+    - `error`: of the estimate from n people: the standard error of a mean, the root mean square error of a quantile as 64
+      simulated surveys tell it (of a million people where there are more, and then as it falls like 1/sqrt(n)), root mean square
+      standard error of probabilities, the expected loss of an answer; `unit`: times the square root of n (for answers: the same).
     - `ratio`: to the smallest error of the table.
     - `people`: how many are needed for the wanted error, if one was given, None where 10^12 are too few; of a quantile for the
       recommended mechanism alone, and None where a million are too few.
