@@ -501,10 +501,10 @@ def _on_lattices(run: Run, rtol: float, n: int | None) -> Solution:
     if steep is not None and (task.bound > STEEPEST or (steep.gap <= rtol and not fixed)):
         return _solution(run, steep)
     points = n or (int(task.width) if task.integers else max(1, math.ceil(3 / task.scale)))
-    peaked = task.alpha is not None and task.bound >= 1 and not task.flat
+    peaked = task.bound >= (1 if task.alpha is not None else 6) and not task.flat
     if peaked and not fixed:  # the peak is resolved from the start
         width = narrow.peak(task.bound, 1 if (task.loss.exponent or 1) < 2 else 2)
-        points = max(points, math.ceil(1.5 / width))
+        points = max(points, min(math.ceil(1.5 / width), int(VARIABLES / 2 / (task.radius + 1))))
     points = points if fixed else task.aligned(points)
     best: Bracket | None = None
     near, failed, stopped = None if fixed else lattice.moved_in(problem), 0, False
@@ -522,7 +522,7 @@ def _on_lattices(run: Run, rtol: float, n: int | None) -> Solution:
             failed += 1
             if fixed or failed > FAILURES or time.perf_counter() > deadline:
                 break
-            points = math.ceil(0.85 * points) if best else task.finer(points)
+            points = math.ceil(0.85 * points) if best or room == 1 else task.finer(points)
             continue
         before, best = best, found.better(best)
         if before is not None and before.value < found.value:  # what is told is about the noise
