@@ -117,6 +117,7 @@ MAKE = {
         optdp.Curve([(k / 8, 0.38 * (1 - k / 32) ** 2) for k in range(33)]), rtol=0.05
     ),
     "notion rdp steep": lambda: optdp.solve_additive(optdp.RDP(16, 32.0)),
+    "notion kl steep": lambda: optdp.solve_additive(optdp.KL(32.0)),
     "notion releases": lambda: optdp.solve_additive(1.0, 1e-5, releases=4, accounting="gaussian", rtol=0.05),
     "error quantile": lambda: optdp.solve_additive(1.0, 0.1, optdp.Quantile(0.9), rtol=0.05),
     "error quantile integers": lambda: optdp.solve_additive(optdp.KL(0.5, 2.0), loss=optdp.Quantile(0.9), discrete=True),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 from fractions import Fraction
 
@@ -14,7 +15,7 @@ from scipy.integrate import quad
 
 import optdp
 from optdp.certificates.base import Refusal
-from optdp.certificates.peak import PeakCertificate
+from optdp.certificates.peak import KLPeakCertificate, PeakCertificate
 from optdp.mechanisms.base import Mechanism
 from optdp.mechanisms.peak import FALL, PeakNoise
 
@@ -197,3 +198,79 @@ def test_values_hold_for_the_numbers_that_are_sent_on_a_coarse_lattice(grid):
         for rest in (0, g * (1 - Fraction(1, 2**40))):
             value = sum(w * abs(g * j - rest) ** power for j, w in law.items()) / sum(law.values())
             assert low <= value * (1 + Fraction(1, 2**200)) and value <= high
+
+
+@pytest.mark.parametrize("bound", [25.0, 60.0, 290.0])
+@pytest.mark.parametrize(("q", "rtol"), [(1.0, 2e-4), (1.5, 1e-3), (2.0, 2e-3), (3.0, 2e-2)])
+def test_steep_noise_for_the_kl_divergence(bound, q, rtol):
+    """(1 + 1/q) Lam, log Lam = (log(2/(q+1)) - r - log(2 Gamma(1 + 1/q)) - 1/q)/(1 + 1/q), for r so large that no more counts."""
+    notion = optdp.KL(bound)
+    solution = optdp.solve_additive(notion, loss=optdp.Power(q), rtol=rtol)
+    assert solution.gap <= rtol and solution.verify(), str(solution.verify())
+    assert optdp.Solution.from_dict(solution.to_dict()) == solution
+    area = math.log(2) + math.lgamma(1 + 1 / q)
+    lam = math.exp((math.log(2 / (q + 1)) - bound - area - 1 / q) / (1 + 1 / q))
+    assert solution.value == pytest.approx((1 + 1 / q) * lam, rel=1.5 * rtol)
+    # What has a Renyi divergence has that for KL.
+    renyi = optdp.solve_additive(optdp.RDP(2, bound), loss=optdp.Power(q), rtol=0.1)
+    assert solution.lower_bound < renyi.lower_bound and solution.certificate.bound(renyi.problem).value < renyi.value
+
+
+@pytest.mark.parametrize(
+    ("q", "share", "weight", "bound"), [(1.0, 12, 0.006, 8), (1.5, 9, 0.002, 8), (2.0, 15, 1e-3, 9), (3.0, 11, 4e-4, 8)]
+)
+def test_the_bracket_under_the_kl_divergence_is_nowhere_below_what_is_proven(q, share, weight, bound):
+    """|x|^q + Lam (1 + log s) - e^r/2 int lam(d) (s(x + d) + s(x - d)) dd by quadrature, from what s and lam are."""
+    certificate = KLPeakCertificate(share * weight, weight)
+    proven = certificate.bound(problem(optdp.KL(float(bound)), optdp.Power(q))).value
+    v, lam, r = certificate.level, weight, float(bound)
+    c = v ** (1 / q)
+    e = c * c / 2 * max(q * (q - 1) * x ** (q - 2) for x in np.linspace(2 * c, 1 + 2 * c, 1001))
+    start = 2 * c + max(2 * c, (v + e) ** (1 / q))
+    assert 0 < start < 1
+    grown = quad(lambda x: math.expm1((v - abs(x) ** q) / lam), -c, c, points=[0])[0]
+    f = 2 * quad(lambda d: d**q - v - e, start, 1)[0] / (math.exp(r) * lam * grown)
+
+    def s(x):
+        return f * np.exp(np.maximum(v - np.abs(x) ** q, 0) / lam)
+
+    d = np.linspace(start, 1, 200_001)
+    shifts = 2 * (d**q - v - e) / (math.exp(r) * f * grown)
+    assert (shifts >= 0).all() and np.trapezoid(shifts, d) == pytest.approx(lam, rel=1e-6)
+    least = math.inf
+    for x in np.concatenate([np.linspace(0, 2 * c, 60), np.linspace(2 * c, 1 + 2 * c, 120), [3.0]]):
+        around = np.trapezoid(shifts * (s(x + d) + s(x - d)), d)
+        least = min(least, x**q + lam * (1 + math.log(s(x))) - math.exp(r) / 2 * around)
+    assert proven > 0 and least >= proven * (1 - 1e-5)
+    assert least <= proven * (1 + 1e-5)  # under the peak
+
+
+def test_no_level_and_weight_prove_more_than_the_optimum_under_the_kl_divergence():
+    for notion, loss in ((optdp.KL(9.0), "abs"), (optdp.KL(20.0), "squared")):
+        asked = problem(notion, loss)
+        best, value = KLPeakCertificate.best(asked), optdp.solve_additive(notion, loss=loss, rtol=0.05).value
+        top = best.bound(asked).value
+        assert 0.8 * value < top <= value
+        for share in (0.3, 0.9, 1.1, 3.0):
+            for other in (0.3, 0.9, 1.0, 1.1, 3.0):
+                with contextlib.suppress(Refusal):
+                    made = KLPeakCertificate(best.level * share, best.weight * other)
+                    assert made.bound(asked).value <= top * (1 + 1e-6)
+    for wrong in (problem(optdp.GDP(1.0)), problem(optdp.KL(20.0), optdp.Huber(0.5))):
+        with pytest.raises(Refusal, match=r"KL differential|degree at least 1"):
+            best.bound(wrong)
+    with pytest.raises(Refusal, match="too wide"):
+        KLPeakCertificate(0.5, 0.1).bound(asked)
+
+
+@pytest.mark.parametrize(
+    ("notion", "domain", "loss"),
+    [
+        (optdp.KL(12.0), optdp.Line(), "squared"), (optdp.KL(12.0), optdp.Line(), optdp.Huber(1)),
+        (optdp.KL(14.0, 1e4), optdp.Integers(), "squared"),
+    ],
+)  # fmt: skip
+def test_large_bounds_that_were_refused(notion, domain, loss):
+    """On lattices that resolve the peak; rounded to integers it is their noise, as the peak's own is on no lattice of floats."""
+    solution = optdp.solve(optdp.Problem(notion, domain, optdp.WorstCase(loss), optdp.Additive()), rtol=0.4)
+    assert solution.gap <= 0.4 and solution.verify()

@@ -233,6 +233,7 @@ def test_with_a_poor_enclosure_privacy_is_neither_affirmed_nor_denied():
     + [(name, f"optdp.certificates.additive.{digits}") for name in ("additive squared", "notion gdp huber", "additive discrete")
        for digits in ("RATIO", "SCALE")]
     + [("notion gdp graded", "optdp.certificates.graded.RATIO"), ("notion rdp steep", "optdp.certificates.peak.BITS"),
+       ("notion kl steep", "optdp.certificates.peak.BITS"),
        ("vector cube", "optdp.certificates.cube.PRECISION"),
        ("vector radial", "optdp.certificates.radial.PRECISION"), ("vector ball", "optdp.certificates.vector.PRECISION"),
        ("metric circle", "optdp.certificates.metric_circle.PRECISION")],

@@ -1,4 +1,4 @@
-r"""Additive noise under a large bound on its Renyi divergence: a lower bound in closed form, from one number.
+r"""Additive noise under a large bound on its Renyi or KL divergence: lower bounds in closed form, from one number or two.
 
 Let X be noise with E_a(X, X + d) <= e^((a-1) r) for all |d| <= Delta = 1, where E_a(P, Q) = int p^a q^(1-a) is the moment of
 order a > 1. At large r nearly all of the optimal noise lies within a peak that is far narrower than any lattice could show, and
@@ -29,13 +29,25 @@ S = (a Lam)^(-a/(a-1)) J, and Lam = 2 I/((a-1) e^r S) has the solution
 
 So any v with 4c < 1 and I > 0 proves v - Lam. It is best near Lam = v/(a + (a-1)/q), and tight as r grows: the noise with the
 density of the peak proportional to s, and constant beyond, costs as much but for a share of about v.
+
+**KL divergence.** p log(p/q) >= p (1 + log rho) - rho q, so that with rho = e^r s(x), s > 0 everywhere,
+
+    0 >= 1 + E log s(X) - e^r E s(X + d).                                                     (shift d)
+
+Take s = f exp((v - |x|^q)/Lam) up to c and f beyond. Then |x|^q + Lam (1 + log s) is v + Lam (1 + log f) under the peak, of the
+integral e^r Lam f comes from f, and the rest is as above with s - f for s^a and e^r for (a-1) e^r: at most |x|^q - v beyond the
+peak if lam(d) = 2 (d^q - v - e)/(e^r S), S = int (s - f) = f G, G = int_-c^c (exp((v - |x|^q)/Lam) - 1) dx. So
+
+    E|X|^q >= v + Lam (1 + log f) - e^r Lam f,      f = 2 I/(e^r Lam G),
+
+for any v and Lam: v is best at some 10 Lam, and the optimum about (1 + 1/q) Lam. A Renyi divergence is no less than that for KL.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 from flint import arb, ctx
 
@@ -43,53 +55,77 @@ from optdp.certificates.additive import not_noise
 from optdp.certificates.base import Bound, Certificate
 from optdp.exact import Within, enclosures
 from optdp.exact.numbers import border
-from optdp.problem import RDP, Line, Problem
+from optdp.problem import KL, RDP, Line, Problem
 
 #: Working precision in bits: moments are raised to the power of the order.
 BITS = 256
 
 
 @dataclass(frozen=True)
-class PeakCertificate(Certificate):
-    """v, which bounds E|X|^q from below when Lam is taken off: see the module.
+class _Level(Certificate):
+    """`level`: v for sensitivity 1, between 0 and 1. Subclasses say for which notions, and what v proves."""
 
-    **Arguments:** `level`: v for sensitivity 1, between 0 and 1.
-    """
-
-    tag = "peak"
+    _notions: ClassVar[Any]
+    _told: ClassVar[str]
     level: Annotated[float, Within(0.0, 1.0, open_low=True, open_high=True)]
 
     def bound(self, problem: Problem) -> Bound:
         privacy: Any = problem.privacy
         if reason := not_noise(problem):
             self._refuse(reason)
-        if not isinstance(privacy, RDP) or not isinstance(problem.domain, Line):
-            self._refuse("it is for Renyi differential privacy on the real line")
+        if not isinstance(privacy, self._notions) or not isinstance(problem.domain, Line):
+            self._refuse(f"it is for {self._told} differential privacy on the real line")
         loss = problem.objective.loss
         if loss.exponent is None or not loss.convex:
             self._refuse("the loss must be a power, of degree at least 1")
         with ctx.workprec(BITS):
-            spent = self._multipliers(privacy, enclosures.ball(loss.exponent))
-            value = (arb(self.level) - spent) * enclosures.ball(privacy.sensitivity) ** enclosures.ball(loss.exponent)
+            q = enclosures.ball(loss.exponent)
+            value = self._proven(privacy, q) * enclosures.ball(privacy.sensitivity) ** q
             found = enclosures.round_down(value) if value.is_finite() else 0.0
-        return Bound(max(0.0, found), "variational form of the Renyi divergence under a narrow peak, ball arithmetic")
+        return Bound(
+            max(0.0, found), f"variational form of the {self._told} divergence under a narrow peak, ball arithmetic"
+        )
 
-    def _multipliers(self, privacy: RDP, q: arb) -> arb:
-        """Lam, at the working precision. Refused where the peak is too wide."""
-        v, a = arb(self.level), enclosures.ball(privacy.alpha)
+    def _proven(self, privacy: Any, q: arb) -> arb:
+        """For sensitivity 1, at the working precision."""
+        raise NotImplementedError
+
+    def _beyond(self, q: arb) -> arb:
+        """I. Refused where the peak is too wide."""
+        v = arb(self.level)
         c = v ** (1 / q)
         bend = q * (q - 1) * ((2 * c) ** (q - 2)).max((1 + 2 * c) ** (q - 2))
         level = v + c * c / 2 * bend
         first = 2 * c + (2 * c).max(level ** (1 / q))
         if not first < 1:
             self._refuse(f"a peak of the level {self.level:g} is too wide")
-        spread = (1 - first ** (q + 1)) / (q + 1) - level * (1 - first)
-        if not spread > 0:
+        found: arb = (1 - first ** (q + 1)) / (q + 1) - level * (1 - first)
+        if not found > 0:
             self._refuse(f"a peak of the level {self.level:g} leaves nothing beyond it")
+        return found
+
+
+@dataclass(frozen=True)
+class PeakCertificate(_Level):
+    """v, which bounds E|X|^q from below when Lam is taken off: see the module.
+
+    **Arguments:** `level`: v for sensitivity 1, between 0 and 1.
+    """
+
+    tag = "peak"
+    _notions, _told = RDP, "Renyi"
+
+    def _proven(self, privacy: RDP, q: arb) -> arb:
+        return arb(self.level) - self._multipliers(privacy, q)
+
+    def _multipliers(self, privacy: RDP, q: arb) -> arb:
+        """Lam, at the working precision. Refused where the peak is too wide."""
+        v, a = arb(self.level), enclosures.ball(privacy.alpha)
         conjugate = a / (a - 1)
         log_beta = (1 / q).lgamma() + (1 + conjugate).lgamma() - (1 / q + 1 + conjugate).lgamma()
         log_area = (2 / q).log() + (conjugate + 1 / q) * v.log() + log_beta
-        log_ratio = (a - 1).log() + enclosures.ball(privacy.bound) + log_area - (2 * spread).log() - conjugate * a.log()
+        beyond = self._beyond(q)
+        log_ratio = (a - 1).log() + enclosures.ball(privacy.bound) + log_area - (2 * beyond).log() - conjugate * a.log()
         return ((a - 1) * log_ratio).exp()
 
     @classmethod
@@ -109,3 +145,52 @@ class PeakCertificate(Certificate):
                 return bool(spent < arb(share) * arb(logarithm).exp())
 
         return cls(math.exp(border(small, -700.0, 0.0)[0]))
+
+
+@dataclass(frozen=True)
+class KLPeakCertificate(_Level):
+    """v and Lam, which bound E|X|^q under a KL divergence, and so under Renyi divergences: see the module.
+
+    **Arguments:** `level`: v for sensitivity 1, between 0 and 1; `weight`: Lam, between 0 and 1.
+    """
+
+    tag = "KL peak"
+    _notions, _told = (KL, RDP), "KL"
+    weight: Annotated[float, Within(0.0, 1.0, open_low=True, open_high=True)]
+
+    def _proven(self, privacy: KL | RDP, q: arb) -> arb:
+        v, lam, beyond = arb(self.level), arb(self.weight), 2 * self._beyond(q)
+        under = lam ** (1 / q) / q * (v / lam).gamma_lower(1 / q)
+        area = 2 * ((v / lam).exp() * under - v ** (1 / q))
+        if not area > 0:
+            self._refuse(f"a peak of the level {self.level:g} has too little under it to be told")
+        log_f = (beyond / (lam * area)).log() - enclosures.ball(privacy.bound)
+        return v + lam * (1 + log_f) - beyond / area
+
+    @classmethod
+    def best(cls, problem: Problem) -> KLPeakCertificate:
+        """The certificate that proves most, up to floats."""
+        privacy: Any = problem.privacy
+        q = float(problem.objective.loss.exponent)
+        # Where the peak is narrow and v far above Lam.
+        area = math.log(2) + math.lgamma(1 + 1 / q)
+        start = (math.log(2 / (q + 1)) - float(privacy.bound) - area - 1 / q) / (1 + 1 / q)
+
+        def made(at: Any) -> KLPeakCertificate:
+            lam = math.exp(float(at[0]))
+            return cls(math.exp(float(at[1])) * lam, lam)
+
+        def less(at: Any) -> float:
+            with ctx.workprec(BITS):
+                try:
+                    return -float(made(at)._proven(privacy, arb(q))) / math.exp(start)
+                except ValueError:  # too wide
+                    return math.inf
+
+        from scipy.optimize import minimize
+
+        first = [start, math.log(10.0)]
+        while math.isinf(less(first)) and first[1] > 0:
+            first[1] -= 0.2
+        found = minimize(less, first, method="Nelder-Mead", options={"xatol": 1e-5, "fatol": 1e-9})
+        return made(found.x)

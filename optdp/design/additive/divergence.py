@@ -16,6 +16,7 @@ import math
 import time
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -86,6 +87,8 @@ class Task(LatticeTask):
         privacy = self.privacy
         self.alpha = None if isinstance(privacy, KL) else float(privacy.alpha)
         self.bound = float(privacy.bound)
+        #: 1 for losses that rise as |x|, 2 as x^2: what says how narrow a peak is.
+        self.order = 1 if (self.loss.exponent or 1) < 2 else 2
         #: The standard deviation of the Gaussian that spends as much, in sensitivities.
         self.scale = math.sqrt((self.alpha or 1.0) / (2 * self.bound))
         #: About the logarithm of the largest likelihood ratio that the noise has, per sensitivity, and how far it reaches.
@@ -463,47 +466,53 @@ def accepts(problem: Problem) -> str | None:
     return None
 
 
-def design(run: Run, *, n: int | None = None) -> Solution:
-    """See `optdp.solve_additive`."""
+def design(run: Run, *, n: int | None = None, peaks: bool = True) -> Solution:
+    """See `optdp.solve_additive`. `peaks`: whether `PeakNoise`, which is not rounded to integers, is wanted."""
     rtol = require.real("rtol", run.rtol, low=1e-5, high=1.0)
     if n is not None:
         n = require.integer("n", n, low=1, high=1000)
     problem = run.problem
     lattice.sized(problem)
     width: float = problem.privacy.sensitivity  # type: ignore[attr-defined]
-    peaked = isinstance(problem.privacy, RDP) and float(problem.privacy.bound) >= peak.FROM
+    peaked = (isinstance(problem.privacy, RDP) or width <= FEW) and float(problem.privacy.bound) >= peak.FROM  # type: ignore[attr-defined]
     if n is None and width > CROWDED and not peaked and rounded.fits(problem):
         with contextlib.suppress(ValueError):  # the program below says why
             half = replace(run, time_limit=(run.seconds + run.time_limit) / 2)
-            found = rounded.solution(half if rounded.narrow(problem) else run, design)
+            found = rounded.solution(half if rounded.narrow(problem) else run, _smooth)
             if found.gap > rtol and width <= FEW and run.left() > 0:  # rounding may cost more than that
                 with contextlib.suppress(ValueError):
                     return rounded.beside(_on_lattices(run, rtol, n), found)
             return found
     try:
-        return _on_lattices(run, rtol, n)
+        return _on_lattices(run, rtol, n, peaks)
     except ValueError:  # the lattice of the integers cannot be as coarse as wide noise needs
         if n is None and width > 1 and rounded.fits(problem):
             with contextlib.suppress(ValueError):
-                return rounded.solution(run, design)
+                return rounded.solution(run, _smooth)
         raise
 
 
-def _on_lattices(run: Run, rtol: float, n: int | None) -> Solution:
+_smooth = partial(design, peaks=False)
+
+
+def _on_lattices(run: Run, rtol: float, n: int | None, peaks: bool = True) -> Solution:
     problem, deadline = run.problem, run.began + run.time_limit
     if isinstance(problem.privacy, RDP) and float(problem.privacy.alpha) < NEAR:
         with contextlib.suppress(ValueError):  # the program below says why
-            return _near_kl(run, n)
+            return _near_kl(run, n, peaks)
     task = Task(problem)
     fixed = n is not None or task.integers
-    power = task.alpha is not None and not task.integers and task.loss.exponent is not None
+    power = not task.integers and task.loss.exponent is not None
     steep = peak.bracket(problem) if power and task.bound >= peak.FROM else None
-    if steep is not None and (task.bound > STEEPEST or (steep.gap <= rtol and not fixed)):
+    if peaks and steep is not None and (task.bound > STEEPEST or (steep.gap <= rtol and not fixed)):
         return _solution(run, steep)
+    resolved = narrow.peak(task.bound, task.order) * VARIABLES >= 2 * task.radius  # a step wide on the finest lattice
+    if steep is not None and not peaks and task.bound > STEEPEST and not resolved:
+        raise ValueError("noise with so narrow a peak is on no lattice that can be rounded")
     points = n or (int(task.width) if task.integers else max(1, math.ceil(3 / task.scale)))
     peaked = task.bound >= (1 if task.alpha is not None else 6) and not task.flat
     if peaked and not fixed:  # the peak is resolved from the start
-        width = narrow.peak(task.bound, 1 if (task.loss.exponent or 1) < 2 else 2)
+        width = narrow.peak(task.bound, task.order)
         points = max(points, min(math.ceil(1.5 / width), int(VARIABLES / 2 / (task.radius + 1))))
     points = points if fixed else task.aligned(points)
     best: Bracket | None = None
@@ -539,7 +548,7 @@ def _on_lattices(run: Run, rtol: float, n: int | None) -> Solution:
             break
     if best is not None and near is None and task.loss.steps and not fixed:
         best = _at_steps(run, task, best)
-    if best is None and steep is not None:
+    if best is None and steep is not None and peaks:
         return _solution(run, steep)
     if best is None and time.perf_counter() > deadline:
         raise ValueError(
@@ -548,6 +557,8 @@ def _on_lattices(run: Run, rtol: float, n: int | None) -> Solution:
         )
     # On a lattice that is too coarse for the peak nothing may be proven: what the peak proves holds beside it.
     whole = steep.better(best) if best and steep and (best.lower <= 0 or not fixed) else best
+    if whole is not None and best is not None and not peaks:
+        whole = replace(whole, mechanism=best.mechanism, value=best.value)
     if best is None or whole is None or whole.lower <= 0:
         told = f"{problem.privacy.adjective} is not allowed with loss = {problem.loss.name!r}: "
         if task.radius + 1 > VARIABLES:
@@ -600,7 +611,7 @@ def _solution(run: Run, best: Bracket, stopped: bool = False) -> Solution:
     )  # fmt: skip
 
 
-def _near_kl(run: Run, n: int | None) -> Solution:
+def _near_kl(run: Run, n: int | None, peaks: bool) -> Solution:
     """An order near 1: the bound is that for the KL divergence, which is no larger, and the noise has a little less of that.
 
     **Raises** ValueError where nothing is found.
@@ -612,10 +623,11 @@ def _near_kl(run: Run, n: int | None) -> Solution:
         # Half of the time that is left, so that there is some for what follows.
         part = replace(run, problem=other, rtol=max(run.rtol / 3, 1e-5), time_limit=(run.seconds + run.time_limit) / 2)
         part = replace(part, progress=run.progress.part(f"under {other.privacy.adjective}"))
-        return _on_lattices(part, part.rtol, n)  # not from the line: both sides are changed below
+        return _on_lattices(part, part.rtol, n, peaks)  # not from the line: both sides are changed below
 
-    proof: Any = solved(privacy.bound).certificate
-    certificate = replace(proof, kl=True)
+    certificate = solved(privacy.bound).certificate
+    if isinstance(certificate, DivergenceCertificate):
+        certificate = replace(certificate, kl=True)
     for k in range(DOUBLED):
         found = solved(float(privacy.bound) * (1 - min(2**k * (float(privacy.alpha) - 1), 0.5)))
         noise: Any = found.mechanism

@@ -1,7 +1,8 @@
-"""Additive noise under a large bound r on its Renyi divergence: a peak on a plateau, beside its closed-form bound.
+"""Additive noise under a large bound r on its Renyi or KL divergence: a peak on a plateau, beside its closed-form bound.
 
 As r grows, the optimal noise for |x|^q is C (c^q - |x|^q)_+^(1/(a-1)) under a peak of width c, about e^(-r/(q+1)) sensitivities,
-and constant on the rest of one sensitivity on either side: `optdp.certificates.peak`. Here the peak is written in steps, whose
+for the KL divergence C exp(-|x|^q/Lam) down to the plateau, which is constant on the rest of one sensitivity on either side:
+`optdp.certificates.peak`. Here the peak is written in steps, whose
 heights are the best for their ends, the plateau is the least that the moment allows, and c is chosen by the noise's own value.
 """
 
@@ -13,10 +14,11 @@ from typing import Any
 
 import numpy as np
 
-from optdp.certificates.peak import PeakCertificate
+from optdp.certificates.peak import KLPeakCertificate, PeakCertificate
 from optdp.design.additive.lattice import Bracket
 from optdp.exact import enclosures
 from optdp.mechanisms.peak import FALL, PeakNoise
+from optdp.problem.privacy import KL
 from optdp.problem.problem import Problem
 
 #: Bounds for which this is tried, and up to which; steps of the peak; bits of its width, and of heights.
@@ -28,8 +30,9 @@ SHARES = (1e-10, 1e-8, 1e-6, 1e-4)
 
 def bracket(problem: Problem) -> Bracket | None:
     """Both sides; None where the peak is not narrow enough for a proof."""
-    certificate = PeakCertificate.best(problem)
+    kl = isinstance(problem.privacy, KL)
     try:
+        certificate: KLPeakCertificate | PeakCertificate = (KLPeakCertificate if kl else PeakCertificate).best(problem)
         proven = certificate.bound(problem).value
     except ValueError:
         return None
@@ -57,11 +60,20 @@ def _shape(a: float, q: float) -> tuple[np.ndarray, np.ndarray]:
     return ends, np.log(np.maximum(1 - mean, 1e-300)) / (a - 1)
 
 
+def _bell(r: float, q: float) -> tuple[np.ndarray, np.ndarray]:
+    """The same of exp(-u), u = r x^q. Steps are of equal falls of its third root, as each costs its mass times du^2, and of u."""
+    fall = np.linspace(1.0, math.exp(-r / 3), 3 * STEPS // 4 + 1)[1:-1]
+    ends = np.union1d(-3 * np.log(fall) / r, np.linspace(0, 1, STEPS // 4 + 1)[1:]) ** (1 / q)
+    power = np.append(0.0, ends ** (q + 1) / (q + 1))
+    return ends, -r * np.diff(power) / np.diff(ends, prepend=0.0)
+
+
 def _noise(problem: Problem, share: float) -> PeakNoise | None:
-    """The noise whose moment is the limit's share 1 - `share`, with the best width of the peak."""
+    """The noise whose divergence is the limit's share 1 - `share`, with the best width of the peak."""
     privacy: Any = problem.privacy
-    a, r, q = float(privacy.alpha), float(privacy.bound), float(problem.objective.loss.exponent)
-    ends, logs = _shape(a, q)
+    kl = isinstance(privacy, KL)
+    a, r, q = 1.0 if kl else float(privacy.alpha), float(privacy.bound), float(problem.objective.loss.exponent)
+    ends, logs = _bell(r, q) if kl else _shape(a, q)
     widths = np.diff(ends, prepend=0.0)
     mean = np.diff(np.append(0.0, ends ** (q + 1) / (q + 1))) / widths  # of x^q
     fall = -r  # log b
@@ -75,9 +87,11 @@ def _noise(problem: Problem, share: float) -> PeakNoise | None:
                 return logs, 0.0, math.inf
             own = logs - math.log(2 * c * float(widths @ np.exp(logs))) + math.log1p(-beyond)
             low = np.maximum(own, level)
-            # sum of mass (density/h)^(a-1) over the peak, and beyond at the limit e^((a-1) r)
-            moment = _log_sum(np.log(2 * c * widths) + a * low)
-            wanted = moment / (a - 1) - r - math.log1p(-beyond - share) / (a - 1)
+            if kl:  # sum of mass log(density/h) over the peak, and beyond at the limit r
+                wanted = (float(2 * c * widths * np.exp(low) @ low) - r * (1 - beyond - share)) / (1 - beyond)
+            else:  # sum of mass (density/h)^(a-1) over the peak, and beyond at the limit e^((a-1) r)
+                moment = _log_sum(np.log(2 * c * widths) + a * low)
+                wanted = moment / (a - 1) - r - math.log1p(-beyond - share) / (a - 1)
             if abs(wanted - level) < 1e-13:
                 break
             level = wanted
@@ -85,7 +99,9 @@ def _noise(problem: Problem, share: float) -> PeakNoise | None:
         tail = 2 * math.exp(level) * ((1 + c) ** (q + 1) - c ** (q + 1)) / (q + 1)
         return low, level, cost + tail * (1 + 2.0 ** (q + 1) * math.exp(fall))
 
-    wide = 3 - min(math.log(a - 1), 0.0)  # of small orders the shape is that of an exponential
+    wide = (
+        3 + math.log(r) if kl else 3 - min(math.log(a - 1), 0.0)
+    )  # of small orders the shape is that of an exponential
     low, high = -r / (q + 1) - 3.0, min(-r / (q + 1) + wide, -0.5)
     for _ in range(80):  # the loss is unimodal in log c
         one, two = low + 0.382 * (high - low), low + 0.618 * (high - low)
