@@ -772,7 +772,7 @@ def test_shares_have_wilsons_interval_and_that_of_noisy_ones():
     assert few[0][0] == exact[0] and few[1][0] == exact[1]
 
 
-@pytest.mark.parametrize("counts", [(90, 60, 30, 20), (300, 5, 2, 1), (7, 5, 4, 3)])
+@pytest.mark.parametrize("counts", [(900, 800, 700, 600), (300, 5, 2, 1), (7, 5, 4, 3)])
 def test_score_intervals_have_the_units_of_what_is_asked(counts):
     matrix = np.full((4, 4), 0.15) + 0.4 * np.eye(4)
     wanted = np.array([[0.0, 1.0, 2.0, 7.0], [0.0, 0.0, 0.0, 1.0]])
