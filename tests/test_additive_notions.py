@@ -64,6 +64,7 @@ def test_notions_are_values(notion):
         (lambda: optdp.Profile([(1.0, 0.1), (1.0, 0.2)]), "pairs"), (lambda: optdp.Profile(3), "pairs"),
         (lambda: optdp.Profile([(1.0, 1.5)]), "delta"), (lambda: optdp.KL(1, 0.0), "sensitivity"),
         (lambda: optdp.Profile.under(3, [1]), "curve"),
+        (lambda: optdp.ApproxDP(0.0, 0.0), "eps = 0, delta = 0"), (lambda: optdp.ApproxDP(optdp.log(1)), "eps = 0, delta = 0"),
     ],
 )  # fmt: skip
 def test_wrong_parameters_are_named(make, named):
@@ -85,6 +86,13 @@ def test_what_implies_what():
         assert notion(worst).implied_by(optdp.ApproxDP(1.0, 1e-9)) is False  # unbounded likelihood ratios
     assert optdp.KL("1/2").implied_by(optdp.GDP(1)) and not optdp.KL("0.499").implied_by(optdp.GDP(1))
     assert optdp.RDP(4, 2).implied_by(optdp.GDP(1)) and optdp.RDP(4, 1.99).implied_by(optdp.GDP(1)) is False
+    for mu in (2, optdp.log(3), "1/2"):  # alpha mu^2/2, whether the numbers are rational or not
+        gauss = optdp.GDP(mu)
+        for alpha, notion in ((1, optdp.KL), (3, lambda r: optdp.RDP(3, r)), (2.5, lambda r: optdp.RDP(2.5, r))):
+            spent = alpha * float(gauss.mu) ** 2 / 2
+            assert (
+                notion(spent * (1 + 1e-12)).implied_by(gauss) and notion(spent * (1 - 1e-12)).implied_by(gauss) is False
+            )
     assert optdp.RDP(2, 1).implied_by(optdp.RDP(3, 1)) and optdp.RDP(3, 1).implied_by(optdp.RDP(2, 1)) is None
     assert optdp.KL("0.9").implied_by(optdp.RDP(2, 1)) is None  # their largest KL divergence is less than 1
     assert optdp.KL(1).implied_by(optdp.RDP(3, 1)) and optdp.GDP(1).implied_by(optdp.KL(0.1)) is None
@@ -976,6 +984,19 @@ def test_every_corner_needs_its_mu():
     assert optdp.GDP(0.51).admits(even) is True and optdp.GDP(0.5).admits(even) is False
 
 
+def test_the_mu_of_a_power_and_a_level():
+    for alpha, beta in ((6, 4), (9, 7), (3, 1), (5, 2), (8, 5)):
+        assert float(mu_between(alpha, beta, 10)) == pytest.approx(ndtri(alpha / 10) - ndtri(beta / 10), rel=1e-12)
+    assert mu_between(4, 4, 10) is mu_between(0, 3, 10) is mu_between(7, 10, 10) is None  # any mu will do
+    assert float(mu_between(4, 0, 10)) == float(mu_between(10, 3, 10)) == math.inf
+
+
+def test_a_curve_says_its_shape():
+    points = [(0, 0.3), (1, 0.1)]
+    for shape in ("convex", "falling"):
+        assert ("convex in e^eps" in str(optdp.Curve(points, shape))) is (shape == "convex")
+
+
 def test_neither_guesses_in_floats_nor_wide_balls_admit_a_pair(monkeypatch):
     import scipy.special
 
@@ -985,6 +1006,25 @@ def test_neither_guesses_in_floats_nor_wide_balls_admit_a_pair(monkeypatch):
         assert notion.admits(even) is False
     monkeypatch.setattr("optdp.problem.privacy.mu_between", lambda *_: arb(0.5, 0.1))
     assert notion.admits(even) is None
+
+
+def test_no_pair_is_admitted_that_needs_e_to_be_larger():
+    """The divergence of (3, 1)/4 from (1, 3)/4 is (3 - e)/4: of limits between those at the two ends of e nothing is known."""
+    pair = Pair((3, 1), (1, 3), 4)
+    least, most = ((3 - end(1.0)) / 4 for end in (enclosures.exp_above, enclosures.exp_below))
+    tiny = Fraction(1, 2**250)
+    for kind in (lambda delta: optdp.ApproxDP(1.0, delta), lambda delta: optdp.Profile([(0.5, 0.5), (1.0, delta)])):
+        assert [kind(d).admits(pair) for d in (least - tiny, least, most)] == [False, None, True]
+
+
+@pytest.mark.parametrize("divergence", [Fraction(1 / 3), Fraction(0.1), Fraction(2, 3), Fraction(1, 4)])
+def test_what_is_told_of_a_divergence_is_not_below_it(divergence):
+    """Seventeen digits of a float may be below the float: of 6004799503160661/2^54 the check said 0.33333333333333331."""
+    check = optdp.ApproxDP(1.0, divergence).check(divergence)
+    told = check.detail.split("is at most ")[1].split()[0]
+    first, more = Fraction(told.removesuffix("...")), Fraction(1, 10**17) if told.endswith("...") else 0
+    assert check.passed and first <= divergence <= first + more
+    assert not optdp.ApproxDP(1.0, divergence - Fraction(1, 10**30)).check(divergence).passed
 
 
 def test_deltas_are_rounded_up():

@@ -28,12 +28,17 @@ from optdp.statistics.channel import Channel, mixed
 from optdp.statistics.intervals import (
     RARE,
     Averages,
+    averaged,
     bounded,
     clopper_pearson,
     covariance,
+    hidden,
     project,
+    rates,
+    reach,
     simultaneous,
     unbiased,
+    unseen,
 )
 from optdp.statistics.likelihood import SLACK, _em, maximise, shortfall
 from optdp.statistics.means import mean_tables
@@ -146,6 +151,10 @@ def test_bands_are_as_wide_as_the_correlations_ask():
     assert simultaneous(np.ones((5, 5)), 0.95) == pytest.approx(1.96, abs=0.02)  # one variable five times
     assert simultaneous(np.eye(3), 0.95) == pytest.approx(2.388, abs=0.03)
     assert simultaneous(np.eye(1000), 0.95) == pytest.approx(4.05, abs=0.01)
+    for level in (0.3, 0.5, 0.8, 0.9, 0.95, 0.99):  # by no luck of the draw less than for one number
+        assert simultaneous(np.ones((5, 5)), level) >= norm.ppf((1 + level) / 2) - 1e-12
+    cov, units = np.array([[1, 0.9, 0], [0.9, 1, 0.2], [0, 0.2, 1]]), np.array([1e-3, 1.0, 50.0])
+    assert simultaneous(cov * np.outer(units, units), 0.95) == pytest.approx(simultaneous(cov, 0.95), rel=1e-4)
 
 
 @pytest.mark.parametrize("name", ["unbiased", "linear", "Laplace", "clamped Laplace", "PM", "ptt"])
@@ -714,6 +723,69 @@ def test_for_two_values_bounded_numbers_have_the_exact_interval(n, share, level)
     low, high = bounded(-1 + 3 * k / n, n, (-1.0, 2.0), level)
     exact = clopper_pearson(np.array(k), n, level)
     assert np.allclose([low, high], [-1 + 3 * end for end in exact]) and low < high
+
+
+@pytest.mark.parametrize(
+    ("n", "level", "freedom"), [(1, 0.5, math.inf), (7, 0.9, 6), (50, 0.99, 49), (1000, 0.95, math.inf)]
+)
+def test_what_is_hidden_is_as_improbable_as_the_tail(n, level, freedom):
+    """P(nobody of the share w among n) P(an average s errors away) = (1 - level)/2, for each s up to where the share is 0."""
+    law = norm if freedom == math.inf else student(freedom)
+    s, share = hidden(n, level, freedom)
+    assert law.sf(s) * (1 - share) ** n == pytest.approx((1 - level) / 2, rel=1e-9)
+    assert s[0] == -s[-1] and share[-1] == pytest.approx(0, abs=1e-12) and (np.diff(share) < 0).all()
+    if freedom == n - 1:  # the farthest that such a pair explains; all of it where nobody differs
+        found = unseen(n, np.array([0.3, 0.0]), np.array([2.0, 5.0]), level)
+        assert np.allclose(found, [max(0.3 * a + 2.0 * w for a, w in zip(s, share, strict=True)), 5 * share[0]])
+
+
+@pytest.mark.parametrize("n", [40, 300])
+@pytest.mark.parametrize("p", [0.03, 0.6])
+def test_means_of_two_values_have_the_ends_of_their_parabola(n, p):
+    """All theta with n (average - theta)^2 <= t^2 V(theta), V = (theta - a)(b - theta) n/(n - 1) or so: a quadratic equation."""
+    a, b, level = -1.0, 3.0, 0.95
+    mean, t = a + (b - a) * p, student(n - 1).ppf((1 + level) / 2)
+    squares, cubes = n * p * (1 - p) * (b - a) ** 2, n * p * (1 - p) * (1 - 2 * p) * (b - a) ** 3
+    error, none = math.sqrt(squares / (n - 1) / n), unseen(n, math.sqrt(squares / (n - 1) / n), 0.0, level)
+    below, above = reach(n, mean, squares, cubes, error, (mean, mean), level)  # nobody may be farther
+    lean = (n - 1) / n * (1 - 2 * p) * (b - a)  # the third central moment over the variance
+    ends = np.roots([n + t * t, -t * t * lean, -t * t * squares / (n - 1)])
+    assert none == pytest.approx(t * error) and above == pytest.approx(max(ends.max(), t * error))
+    assert below == pytest.approx(max(-ends.min(), t * error))
+    farther = reach(n, mean, squares, cubes, error, (a, b), level)
+    assert farther == (max(below, unseen(n, error, mean - a, level)), max(above, unseen(n, error, b - mean, level)))
+
+
+def test_shares_have_wilsons_interval_and_that_of_noisy_ones():
+    """n (average - t)^2 = z^2 (t (1 - t) + the noise's variance) at the end that Student's interval does not reach."""
+    n, level, far = 400, 0.95, (-math.inf, math.inf)
+    z, t = norm.ppf(0.975), student(n - 1).ppf(0.975)
+    for share, extra in ((0.02, 0.0), (0.02, 0.4), (0.95, 0.1)):
+        error = math.sqrt((share * (1 - share) + extra) / n)
+        low, high = averaged(np.array([share]), np.array([error]), n, far, level)
+        assert low[0] <= share - t * error + 1e-12 and high[0] >= share + t * error - 1e-12
+        wilson = np.roots([n + z * z, -2 * n * share - z * z, n * share**2 - z * z * extra])
+        assert low[0] == pytest.approx(min(wilson.min(), share - t * error))
+        assert high[0] == pytest.approx(max(wilson.max(), share + t * error))
+    few = averaged(np.array([0.25]), np.array([0.01]), 29, (-1.0, 2.0), level)  # between ends, and of few numbers
+    exact = bounded(0.25, 29, (-1.0, 2.0), level)
+    assert few[0][0] == exact[0] and few[1][0] == exact[1]
+
+
+@pytest.mark.parametrize("counts", [(900, 800, 700, 600), (300, 5, 2, 1), (7, 5, 4, 3)])
+def test_score_intervals_have_the_units_of_what_is_asked(counts):
+    matrix = np.full((4, 4), 0.15) + 0.4 * np.eye(4)
+    wanted = np.array([[0.0, 1.0, 2.0, 7.0], [0.0, 0.0, 0.0, 1.0]])
+    one, *others = (
+        np.array(Averages.of(matrix, np.array(counts), unit * wanted).intervals(1.96)) / unit for unit in (1, 50, 0.02)
+    )
+    assert all(np.allclose(one, other, rtol=1e-6, atol=1e-7) for other in others)
+
+
+def test_rates_that_cannot_be_have_the_nearest_ones_interval():
+    n, (least, most) = 50, (0.3, 0.6)
+    low, high = rates(np.array([2, 20, 49]), n, least, most, 0.9)
+    assert np.array_equal(np.stack([low, high]), clopper_pearson(np.array([15, 20, 30]), n, 0.9))
 
 
 @pytest.mark.parametrize("what", ["mean", "histogram", "quantile"])

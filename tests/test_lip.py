@@ -19,6 +19,7 @@ from optdp.design import lip
 from optdp.design.lip import posteriors as lp
 from optdp.design.lip import pricing as pricing
 from optdp.exact.fields import FieldError
+from optdp.exact.numbers import digits
 from optdp.mechanisms.lip import UNIT, LIPMechanism
 from optdp.problem.tasks import Aggregate
 from optdp.solvers.conic import TIGHT, Clarabel, as_cvxpy
@@ -372,6 +373,12 @@ def test_kernel_is_exact(prior, eps, case):
     if notion == "lip":
         assert max(ratios) <= Fraction(math.exp(eps)) * (1 + Fraction(1, 10**14))
         assert max(max(ratios), 1 / min(ratios)) > Fraction(math.exp(eps)) * (1 - Fraction(1, 10**6))
+        told = mechanism.check_privacy(mechanism.guarantee())[0].detail
+        for end, what in ((min(ratios), "lowest"), (max(ratios), "highest")):  # where it is said to be attained it is
+            places = [
+                mechanism._pair(k % len(prior), k // len(prior)) for k, ratio in enumerate(ratios) if ratio == end
+            ]
+            assert any(f"{what} posterior/prior {digits(end)}{place} " in told for place in places)
     loaded = optdp.Mechanism.from_dict(json.loads(json.dumps(mechanism.to_dict())))
     assert loaded == mechanism
 

@@ -170,6 +170,17 @@ def test_the_exact_test_sees_one_unit():
     assert not irrational.check_rows(np.array([[top + 2**10, 4 * third - top - 2**10], [third, 3 * third]])).passed
 
 
+def test_outputs_for_some_symbols_alone_are_told_from_those_for_none():
+    """What is never sent says nothing of its sender; what one symbol alone sends rules the other out."""
+    symbols, metric, quarter = optdp.Alphabet(2), optdp.Distances([[0, 2], [2, 0]]), TOTAL // 4
+    for rows, told in (
+        ([[quarter, 3 * quarter, 0], [3 * quarter, quarter, 0]], math.log(3) / 2),
+        ([[quarter, 3 * quarter, 0], [2 * quarter, quarter, quarter]], None),
+    ):
+        found = MetricMechanism(symbols, (0, 1, 2), Table(np.array(rows)), metric).guarantee()
+        assert found is None if told is None else found.eps == pytest.approx(told, rel=1e-12)
+
+
 def test_a_metric_of_fewer_symbols_proves_nothing_of_the_others():
     """The third row has the first two's rarest output for sure: a check of the first two alone would not see it."""
     half = TOTAL // 2

@@ -474,6 +474,15 @@ def test_outputs_without_room_make_no_proof_long():
     assert low <= 2**0.5 / 40 <= high <= low * (1 + 2.0**-12) and 0.15 * pairs + 0.02 * 550 * 129**2 <= meter.done
 
 
+@pytest.mark.parametrize(("side", "most"), [(1e-6, 200), (0.01, 4000)])
+def test_cells_of_slivers_are_halved_the_long_way_alone(side, most):
+    """Both ways they took 26225 and 8798 units of work. The worst inputs are the two corners that are no outputs."""
+    made = PlaneMechanism(optdp.Box((0, 0), (1, side)), ((0.0, 0.0), (1.0, side)), (TOTAL // 4,) * 2, (TOTAL,) * 2)
+    with work.limited(most) as meter:
+        low, high = made.enclose(optdp.WorstCase("squared"))
+    assert meter.done < most and low <= 0.25 + 0.75 * side**2 <= high <= low + 1e-12
+
+
 def test_smooth_floors_are_sent_where_floats_are_coarse():
     """Outputs of the finer mesh had no floats between them: they are one."""
     found = optdp.solve_kernel(5.5, domain=optdp.Box((2.0**53, 0), (2.0**53 + 8, 1)), time_limit=1)

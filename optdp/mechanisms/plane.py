@@ -306,11 +306,12 @@ class PlaneMechanism(Mechanism):
             attained = max(attained, float(found[:, 0].max()))
             worst.append(centres[int(np.argmax(found[:, 0]))])
             open_ = found[:, 1] > attained * (1 + close)
-            if done + 4 * int(found[open_, 2].sum()) > most:
+            across = half > half.max() / 2  # the other way cells of slivers are short enough
+            if done + 2 ** int(across.sum()) * int(found[open_, 2].sum()) > most:
                 open_[:] = False
             closed = max(closed, float(found[~open_, 1].max(initial=0.0)))
-            half = half / 2
-            shifts = np.array([(a, b) for a in (-1, 1) for b in (-1, 1)]) * half
+            half = np.where(across, half / 2, half)
+            shifts = grid_of(*(h * np.array([-1, 1] if cut else [0]) for h, cut in zip(half, across, strict=True)))
             centres = (centres[open_][:, None] + shifts).reshape(-1, 2)
         # Where floats are coarse nobody is at the centre of a cell.
         corners = np.array(self.domain.lower), np.array(self.domain.upper)

@@ -235,9 +235,7 @@ class ApproxDP(_AtPairs):
         what = f"the hockey-stick divergence at {exp_of(self.eps)} over all shifts up to {show(self.sensitivity)}"
         kept = divergence <= Fraction(self.delta)  # type: ignore[arg-type]
         most = f"{'' if kept else 'not proven to be '}at most delta = {show(self.delta)}"
-        return Check(
-            "privacy", kept, f"{what} is at most {enclosures.round_up(divergence):.17g} (exact rational), {most}"
-        )
+        return Check("privacy", kept, f"{what} is at most {digits(divergence)} (exact rational), {most}")
 
 
 @dataclass(frozen=True)
@@ -601,9 +599,9 @@ class Curve(_AtPairs, Divergence):
                 place = (value[k] - value[k + 1] - slope[k - 1] * ratio[k] + slope[k + 1] * ratio[k + 1]) / bend
                 if not (place > ratio[k] and place < ratio[k + 1]):
                     continue
-                # Rounded down: beyond the crossing the lines are no bounds.
+                # Rounded down: beyond the crossing the lines are no bounds, and before it the second one is the lower one.
                 eps = max(points[k][0], Fraction(enclosures.round_down(place.log())))
-                out.append((eps, max(min(line(k, k - 1, eps), line(k + 1, k + 1, eps)), points[k + 1][1])))
+                out.append((eps, max(line(k + 1, k + 1, eps), points[k + 1][1])))
             out.append(points[-1])
             last = points[-1][0]
             if points[-1][1] > 0 and slope[-2] < 0:  # where the last secant comes down to 0
@@ -763,7 +761,7 @@ def _under_gaussian(alpha: int, beta: int, total: int, mu: arb) -> bool:
 
 def mu_between(alpha: int, beta: int, total: int) -> arb | None:
     """Phi^-1(alpha/total) - Phi^-1(beta/total): the mu that a test with this power and level needs; None if any mu will do."""
-    if alpha <= beta or alpha == 0 or beta == total:
+    if alpha <= beta:
         return None
     if beta == 0 or alpha == total:
         return arb("inf")
