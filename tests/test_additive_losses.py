@@ -265,6 +265,12 @@ def changed(privacy):
     return 2 / (math.exp(ratio) + 1)
 
 
+def test_a_refusal_names_the_loss_that_was_asked_for():
+    """It named threshold(0.5), which is what the program is about."""
+    with pytest.raises(ValueError, match="loss = 'threshold\\(0\\)'"):
+        optdp.solve_additive(optdp.KL(1e-6), loss=optdp.Threshold(0), discrete=True)
+
+
 @pytest.mark.parametrize(
     "privacy",
     [optdp.ApproxDP(1.0, 0.01), optdp.ApproxDP(2.0, 0), optdp.GDP(1.0), optdp.GDP(3.0), optdp.KL(0.5)],

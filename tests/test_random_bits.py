@@ -75,7 +75,9 @@ def test_seeds_repeat_and_the_system_does_not():
     mechanism = solution("piecewise abs").mechanism
     x = np.full(100, 0.3)
     assert np.array_equal(mechanism.randomize(x, 7), mechanism.randomize(x, as_rng(7)))
-    assert not np.array_equal(mechanism.randomize(x, 7), mechanism.randomize(x, np.random.default_rng(7)))  # who made data
+    assert not np.array_equal(
+        mechanism.randomize(x, 7), mechanism.randomize(x, np.random.default_rng(7))
+    )  # who made data
     assert not np.array_equal(mechanism.randomize(x), mechanism.randomize(x))
 
 
