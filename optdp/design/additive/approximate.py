@@ -606,6 +606,8 @@ def _refine(task: _Task, run: Run, n: int | None, every_shift: bool, best: Brack
         rough = _solve_with_slack(task.about(domain=Line()), 12, False, None, 1e-5)
         coarse = rough.program if rough else None
     rows = (2.5 if task.narrow else 2) * MAX_ROWS
+    if q is None and task.eps > FLATTEST and points**2 * radius >= rows and not (every_shift or task.loss.assumptions):
+        small = True  # noise without an end has a row for each point, whatever delta is
     while points * 2 * (radius + 2) <= MAX_POINTS and (small or points**2 * radius < rows):
         run.progress(f"{points} lattice points per sensitivity", *((best.lower, best.value) if best else ()))
         if small and not task.loss.assumptions:
