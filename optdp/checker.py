@@ -661,12 +661,16 @@ def ends_value(p: Any, law: Any) -> Fraction:
     starts, middles = Curve(p.q, rows), [row[2] for piece in rows for row in piece] or [low, high]
     moved = Fraction(max(math.ceil(max(map(abs, middles))), 1), 2**49) + p.rounded * law.fine / p.width / 2
     blur = law.step / p.width + (high - low) / 2**52 + moved
+    if same := low == high and not p.rounded and not (p.low + p.width * low) % law.step:  # one number, sent as it is
+        moved = ZERO
 
     def expected(x: Fraction) -> Fraction:
         return law.mix(lambda z: law.curve.excess(x, z), starts.where(x, 0) if rows else ZERO)
 
     marks = sorted({*middles, *law.path})
     value = ZERO + sum(w * highest(expected, a, b, marks) for a, b, w in p.near(moved))
+    if same:
+        return value * p.width**p.q
     if p.q == 1:
         return (value + blur + 2 * law.steep) * p.width
     return ((root(value) + blur) ** 2 + 4 * law.steep * (max(high, 1 - low, ONE) + blur)) * p.width**2

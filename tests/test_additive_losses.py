@@ -265,6 +265,12 @@ def changed(privacy):
     return 2 / (math.exp(ratio) + 1)
 
 
+def test_a_refusal_names_the_loss_that_was_asked_for():
+    """It named threshold(0.5), which is what the program is about."""
+    with pytest.raises(ValueError, match="loss = 'threshold\\(0\\)'"):
+        optdp.solve_additive(optdp.KL(1e-6), loss=optdp.Threshold(0), discrete=True)
+
+
 @pytest.mark.parametrize(
     "privacy",
     [optdp.ApproxDP(1.0, 0.01), optdp.ApproxDP(2.0, 0), optdp.GDP(1.0), optdp.GDP(3.0), optdp.KL(0.5)],
@@ -394,3 +400,10 @@ def test_the_unit_of_a_loss_is_not_seen_by_the_solver():
         for width in (1.0, 1e3)
     )
     assert found.gap < 1e-3 and found.verify() and found.value == pytest.approx(1e6 * plain.value, rel=1e-3)
+
+
+@pytest.mark.parametrize("loss", [optdp.Threshold(10), optdp.Threshold(20)], ids=str)
+def test_integers_with_more_rows_than_programs_may_have_have_one_for_each_point(loss):
+    """At a tiny delta no program was solved: the gap was 0.11, after no time at all."""
+    found = optdp.solve(optdp.Problem(optdp.ApproxDP(0.148, 1e-12, 50), optdp.Integers(), loss, optdp.Additive()))
+    assert found.verify() and found.gap < 1e-6

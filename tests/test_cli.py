@@ -263,6 +263,32 @@ def test_randomize_replaces_one_column_and_keeps_the_rest(capsys, tmp_path):
     assert mechanism.privacy() <= 2
 
 
+@pytest.mark.parametrize(("n", "told"), [(1, "1 person"), (90, "90 people")])
+def test_randomize_tells_the_error_about_as_many_people_as_there_are(capsys, tmp_path, n, told):
+    """It told that about 1000."""
+    source = table(tmp_path / "in.csv", [30] * n, "id,age,town")
+    words = (
+        "randomize",
+        "--eps",
+        1,
+        "--column",
+        "age",
+        "--lower",
+        0,
+        "--upper",
+        120,
+        "--only",
+        source,
+        tmp_path / "out.csv",
+    )
+    status, _, err = run(capsys, *words)
+    best = optdp.recommend((0, 120), 1.0, n=n).best
+    assert (
+        status == 0
+        and re.search(rf"mean about {told} in the worst case, eps = 1(.0)?: (.*)\n", err)[2] == f"{best.error:.4g}"
+    )
+
+
 def test_randomize_only_and_clip(capsys, tmp_path):
     source = table(tmp_path / "in.csv", [-5, 50, 1e9])
     status, _, _ = run(capsys, "randomize", "--eps", 1, "--column", "age", "--lower", 0, "--upper", 100, "--clip", "--only",

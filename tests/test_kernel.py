@@ -815,3 +815,10 @@ def test_losses_of_a_floor_are_integrals_of_powers_in_narrow_windows_too(q):
     threshold = 0.005**q * (1 - floor.total)
     expected = threshold + floor.total * whole + growth * floor.total * near
     np.testing.assert_allclose(floor.values(x, a, b, cost, growth), expected, rtol=1e-4)
+
+
+@pytest.mark.parametrize(("power", "rtol"), [(100, 0.01), (40, 1e-3)])
+def test_two_outputs_near_the_middle_are_nearly_the_best_for_high_powers(power, rtol):
+    """Of these only some that are further apart were looked at: the gap was 0.12 and 0.007."""
+    found = optdp.solve_kernel(1.0, optdp.Power(power), rtol=rtol)
+    assert found.verify() and found.gap <= rtol

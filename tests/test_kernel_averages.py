@@ -342,3 +342,15 @@ def test_the_first_program_of_narrow_windows_is_worth_what_their_thresholds_prov
     monkeypatch.setattr(master, "solve", once)
     solution = optdp.solve_kernel(30.0, prior="uniform")
     assert 0.999 * solution.lower_bound <= found[0] <= solution.value
+
+
+@pytest.mark.parametrize("rare", [1e-12, 1e-14, 1e-16])
+@pytest.mark.parametrize("loss", ["abs", "squared", "matrix"])
+def test_a_constant_costs_what_rare_inputs_lose_and_is_proven_to_be_the_best(rare, loss):
+    """All that is sent is exact, but its value was that and the rounding of others; 1e-16 was proven to be above 0."""
+    if loss == "matrix":
+        found = optdp.solve_kernel(0.5, [[0, 1], [1, 0]], domain=optdp.Alphabet(["a", "b"]), prior=[rare, 1 - rare])
+    else:
+        found = optdp.solve_kernel(0.5, loss, prior=([0.0, 1.0], [rare, 1 - rare]))
+    assert found.verify() and found.gap < 1e-11
+    assert found.value == pytest.approx(rare / (rare + 1 - rare), rel=1e-15)

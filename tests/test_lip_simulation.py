@@ -284,3 +284,8 @@ def test_report_and_simulation_from_the_command_line(capsys, tmp_path):
         main(["lip-simulate", "--prior", "0.9,0.1", "--eps", "1", "--users", "500", "--rounds", "3", "--markdown"]) == 0
     )
     assert "central" in capsys.readouterr().out
+
+
+def test_one_round_is_a_round():
+    """It was "1 rounds", there and where solvers' rounds are told."""
+    assert ", 1 round;" in str(optdp.lip_simulate([0.6, 0.4], 0.5, 20, rounds=1, seed=1))

@@ -21,6 +21,7 @@ from optdp.mechanisms import baselines
 from optdp.statistics import client, portable, tables
 from optdp.statistics import plan as plan_module
 from optdp.statistics.answers import Answers, _pair_oracle, _second_moments
+from optdp.statistics.answers import told as told_of
 from optdp.statistics.estimate import simulated_quantile
 from optdp.statistics.recommend import unit_error
 from optdp.statistics.schema import MISSING, OTHER
@@ -654,6 +655,18 @@ def test_estimates_say_what_their_numbers_are():
     told = str(survey.estimate(survey.randomize(table, rng=1)))
     assert "born (days since 1990-01-01): Estimate of the mean" in told and "age (years): Estimate of the mean" in told
     assert re.search(r"born: mean within about [0-9.e+]+ days \(", survey.summary())
+
+
+def test_what_holds_of_several_columns_is_said_once():
+    """Each column repeated its method and what it assumes; a pair's columns were named twice."""
+    survey = optdp.plan({"a": optdp.Flag(), "b": optdp.Flag(), "x": optdp.Number(0, 1)}, 3.0, strategy="split")
+    table = {"a": [True] * 40, "b": [False] * 40, "x": [0.5] * 40}
+    answers = survey.estimate(survey.randomize(table, rng=1))
+    told = str(answers)
+    for name, where in (("a", "a, b"), ("x", "x")):
+        assert told.count(answers[name].method) == told.count(f"{answers[name].assumptions} (of {where})") == 1
+    pair = told_of({"a x b": answers.pair("a", "b")}, {}, str)
+    assert pair == str(answers.pair("a", "b")) and pair.count("a x b") == 1
 
 
 def test_which_error_is_predicted_is_said_as_it_is(split, sampled):

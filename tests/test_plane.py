@@ -415,6 +415,16 @@ def test_files_and_drawings(found, tmp_path):
     assert len(found.plot(inputs=[[0.0, 3.0]]).collections) == 2
 
 
+@pytest.mark.parametrize("end", [(30, 12), (12, 30)])
+def test_a_drawing_has_the_shape_of_its_rectangle(end):
+    """Of one that is 30 x 12 half of the height was empty."""
+    found = optdp.solve(optdp.Problem(optdp.LDP(1.0), optdp.Box((0, 0), end), "abs"), rtol=0.5)
+    ax = found.plot()
+    ax.figure.canvas.draw()
+    shown = np.ptp([ax.get_xlim(), ax.get_ylim()], axis=1)
+    assert end[0] * end[1] > 0.7 * shown.prod()
+
+
 def test_baselines_stand_beside_the_optimum_for_both_losses():
     for loss in ("abs", "squared"):
         problem = optdp.Problem(optdp.LDP(1.0), optdp.Box((0, 0), (1, 1)), loss)

@@ -384,6 +384,11 @@ def test_one_release_is_what_was_asked_for():
     assert alone.problem.privacy == optdp.ApproxDP(optdp.log(3), 0.1)
 
 
+def test_a_notion_with_releases_is_refused_with_what_one_of_them_may_have():
+    with pytest.raises(TypeError, match=r"GDP\(mu/sqrt\(k\)\), RDP\(alpha, bound/k\) or KL\(bound/k\)"):
+        optdp.solve_additive(optdp.GDP(1.0), releases=50)
+
+
 @pytest.mark.parametrize("eps", [1.0, 0.3, Fraction(1, 3), optdp.log(3)])
 @pytest.mark.parametrize("delta", [0.0, 1e-6, Fraction(1, 7)])
 @pytest.mark.parametrize("releases", [2, 3, 10])

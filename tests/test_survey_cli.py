@@ -71,6 +71,7 @@ def test_from_a_schema_to_answers(people, capsys):
         (["--column", "nobody"], "the plan is for 'age', 'job'"),
         (["--column", "age", "--q", 0.5], "--q is not allowed without --what"),
         (["--bins", 3], "--bins is not allowed without --what"),
+        (["--column", "age", "--what", "quantile"], "--q is missing"),
         (["--pair", "job", "job", "--what", "mean"], "--pair is not allowed with --mechanism, --column, --what"),
     ):
         status, out, err = run(capsys, "estimate", "--plan", "plan.json", *wrong, "private.csv")

@@ -407,7 +407,7 @@ def test_a_time_limit_stops_the_search_for_floors(domain, eps):
     if isinstance(domain, optdp.Ball):
         closed = (made.private(eps, domain).enclose(problem.objective)[1] for made in (CapMechanism, LiftedMechanism))
         assert found.value <= min(closed) and found.lower_bound >= optdp.solve_vector(eps, domain.dim).lower_bound
-        assert found.program.message.endswith(", 1 rounds of cuts")
+        assert found.program.message.endswith(", 1 round of cuts")
 
 
 @pytest.mark.parametrize("d", [2, 3])

@@ -52,11 +52,11 @@ from itertools import pairwise
 from typing import Annotated, Any, Literal
 
 import numpy as np
-from flint import arb, ctx
+from flint import arb, ctx, fmpq
 
 from optdp.certificates.base import Bound, Certificate, Refusal
 from optdp.exact import OPTIONAL, FieldError, Fields, Number, Within, enclosures, plain, polynomial, work
-from optdp.exact.sweep import horner
+from optdp.exact.sweep import exact, horner
 from optdp.problem import (
     Additive,
     ApproxDP,
@@ -269,13 +269,13 @@ class AdditiveCertificate(Certificate):
         return made
 
 
-def _integers(values: Iterable[float | Fraction]) -> np.ndarray:
+def _integers(values: Iterable[float | Fraction | fmpq]) -> np.ndarray:
     """floor(v 2^SCALE), exactly: any numbers are a dual point, these are as good as the floats that they come from."""
-    ratios = (v.as_integer_ratio() for v in values)
-    return np.array([(top << SCALE) // bottom for top, bottom in ratios], dtype=object)
+    ratios = ((v.p, v.q) if isinstance(v, fmpq) else v.as_integer_ratio() for v in values)
+    return np.array([int((top << SCALE) // bottom) for top, bottom in ratios], dtype=object)
 
 
-def _sunk(costs: Iterable[float | Fraction]) -> np.ndarray:
+def _sunk(costs: Iterable[float | Fraction | fmpq]) -> np.ndarray:
     """Costs in integers, nondecreasing and not above the given ones: the broken line only sinks."""
     return np.minimum.accumulate(_integers(costs)[::-1])[::-1]
 
@@ -339,41 +339,44 @@ def _polynomial_costs(loss: DistanceLoss, step: Fraction, last: int, sagging: bo
             starts = sorted({0, *met})
         costs = _sunk(value(max(a - half, Fraction(0)) * step) for a in starts)
         return np.repeat(costs, np.diff([*starts, last + 1]))
-    values, sags, piece = [loss.exact(Fraction(0))], [Fraction(0)], 0
+    values, sags, piece = [exact(loss.exact(Fraction(0)))], [fmpq(0)], 0
+    h, ends, pieces = exact(step), [exact(b) for b in breaks], [[exact(c) for c in row] for row in rows]
     for a in range(last + 1):
-        start, end = a * step, (a + 1) * step
-        while piece + 1 < len(breaks) and breaks[piece + 1] <= start:
+        start, end = a * h, (a + 1) * h
+        while piece + 1 < len(ends) and ends[piece + 1] <= start:
             piece += 1
         parts = [(start, piece)]  # where each begins, and of which piece it is
-        while piece + 1 < len(breaks) and breaks[piece + 1] < end:
+        while piece + 1 < len(ends) and ends[piece + 1] < end:
             piece += 1
-            parts.append((breaks[piece], piece))
-        if any(horner(rows[k], b) != horner(rows[k - 1], b) for b, k in parts[1:]):
+            parts.append((ends[piece], piece))
+        if any(horner(pieces[k], b) != horner(pieces[k - 1], b) for b, k in parts[1:]):
             values.append(values[-1])
-            sags.append(Fraction(0))
+            sags.append(fmpq(0))
             continue
-        values.append(horner(rows[piece], end))
-        slope = (values[-1] - values[-2]) / step
-        sag = Fraction(0)
+        values.append(horner(pieces[piece], end))
+        if len(parts) == 1 and len(pieces[piece]) < 3:  # it is its own chord
+            sags.append(fmpq(0))
+            continue
+        slope = (values[-1] - values[-2]) / h
+        sag = fmpq(0)
         for (low, k), (high, _) in pairwise([*parts, (end, piece)]):
-            above = (values[-2] + slope * (d - start) - horner(rows[k], d) for d in (low, high))
-            sag = max(sag, max(above) + (high - low) ** 2 / 8 * max(_curved(rows[k], low, high), Fraction(0)))
+            above = (values[-2] + slope * (d - start) - horner(pieces[k], d) for d in (low, high))
+            sag = max(sag, max(above) + (high - low) ** 2 / 8 * max(_curved(pieces[k], low, high), fmpq(0)))
         sags.append(sag)
     return _sunk(v - max(left, right) for v, (left, right) in zip(values, pairwise(sags), strict=False))
 
 
-def _curved(row: Sequence[Fraction], low: Fraction, high: Fraction) -> Fraction:
+def _curved(row: Sequence[fmpq], low: fmpq, high: fmpq) -> fmpq:
     """At least the second derivative of a polynomial on [low, high]."""
-    bend = [Fraction(k * (k - 1) * c) for k, c in enumerate(row)][2:]
+    bend = [k * (k - 1) * c for k, c in enumerate(row)][2:]
     if len(bend) < 2:
-        return bend[0] if bend else Fraction(0)
+        return bend[0] if bend else fmpq(0)
     width = high - low
     shifted = [
-        sum((math.comb(j, i) * c * low ** (j - i) for j, c in enumerate(bend) if j >= i), Fraction(0)) * width**i
+        sum((math.comb(j, i) * c * low ** (j - i) for j, c in enumerate(bend) if j >= i), fmpq(0)) * width**i
         for i in range(len(bend))
     ]
-    most: Fraction = max(polynomial.bernstein(shifted))
-    return most
+    return max(polynomial.bernstein(shifted))
 
 
 def _sampled_costs(loss: DistanceLoss, sensitivity: float, n: int, last: int, sagging: bool) -> np.ndarray:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from optdp.exact.sampling import Seed
     from optdp.mechanisms.base import Mechanism
     from optdp.report.report import Report
+    from optdp.statistics.recommend import Recommendation
 
 #: Rows randomised at a time: large enough for numpy, small enough for any memory.
 CHUNK = 16_384
@@ -146,7 +148,8 @@ def _run(args: argparse.Namespace) -> int:
     table.separator(args.delimiter)
     if args.save_mechanism is not None and files.same(args.input, args.save_mechanism):
         raise ValueError("--save-mechanism is not allowed to name the input")
-    mechanism = _mechanism(args)
+    found = _mechanism(args)
+    mechanism = found.mechanism if isinstance(found, optdp.Recommendation) else found
     with files.together():
         if args.save_mechanism:
             files.write_text(args.save_mechanism, json.dumps(mechanism.to_dict(), indent=2) + "\n")
@@ -154,11 +157,20 @@ def _run(args: argparse.Namespace) -> int:
             randomize_csv, args, source=args.input, target=args.output, mechanism=mechanism, rng=as_rng(args.seed),
             progress=sys.stderr.isatty(),
         )  # fmt: skip
-    print(f"{rows} values of {args.column!r} made private: {mechanism!r}", file=sys.stderr)
+    told = f"{rows} values of {args.column!r} made private: {mechanism!r}"
+    if (
+        isinstance(found, optdp.Recommendation) and found.goal != "answers" and rows
+    ):  # how many there are is seen in the output
+        from optdp.statistics.recommend import unit_error
+
+        asked = "1 person" if rows == 1 else f"{rows} people"
+        error = unit_error(mechanism, found.goal, mechanism.domain, n=rows) / math.sqrt(rows)
+        told += f"; {found.statement.replace(f'{found.n} people', asked)}: {error:.4g}"
+    print(told, file=sys.stderr)
     return 0
 
 
-def _mechanism(args: argparse.Namespace) -> Mechanism:
+def _mechanism(args: argparse.Namespace) -> Mechanism | Recommendation:
     """The recommended mechanism for the goal, or the one that is named, if its samples are private as they are sent."""
     given = [name for name in ("mechanism", "placement", "loss") if getattr(args, name) is not None]
     if args.goal is not None or not given:
@@ -194,8 +206,8 @@ def _mechanism(args: argparse.Namespace) -> Mechanism:
     return known
 
 
-def _recommended(args: argparse.Namespace) -> Mechanism:
-    """The first of `optdp recommend`; which and why on stderr."""
+def _recommended(args: argparse.Namespace) -> Recommendation:
+    """What `optdp recommend` says; which is its first and why on stderr."""
     goal = args.goal or "mean"
     found = optdp.recommend((args.lower, args.upper), args.eps, goal, progress=sys.stderr.isatty() or None)
     best, second = found.best, next((row for row in found.rows if row.exact and row is not found.best), None)
@@ -210,7 +222,7 @@ def _recommended(args: argparse.Namespace) -> Mechanism:
         f"numbers from {low:.6g} to {high:.6g}. Others: --goal, or --mechanism, --loss and --placement.",
         file=sys.stderr,
     )  # fmt: skip
-    return found.mechanism
+    return found
 
 
 def randomize_csv(

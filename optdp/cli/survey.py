@@ -278,6 +278,8 @@ def _estimate(commands: Commands) -> None:
 
 
 def _answer(args: argparse.Namespace) -> int:
+    from optdp.statistics.answers import told
+
     _others(args.html, args.input, args.plan, args.mechanism)
     found, refused, title = _answers(args)
     if not found:
@@ -289,8 +291,7 @@ def _answer(args: argparse.Namespace) -> int:
         whole = _finite(answers | {name: {"refused": why} for name, why in refused.items()})
         lines = [json.dumps(whole, indent=2, default=str)]
     else:
-        lines = [f"{title(name)}: {answer}" for name, answer in found.items()]
-        lines += [f"{title(name)}: no estimate: {why}" for name, why in refused.items()]
+        lines = [told(found, refused, title)]
     print("\n".join(lines), file=options.beside(args.html))
     return 0
 
@@ -317,6 +318,8 @@ def _answers(args: argparse.Namespace) -> tuple[dict[str, Estimate], dict[str, s
         )
     if args.multiline and args.mechanism is None:
         raise ValueError("--multiline is not allowed with --plan, whose private tables have no line breaks")
+    if args.what == "quantile" and args.q is None:
+        raise ValueError("--q is missing: which quantile? It must be a level in (0, 1), of the median 0.5")
     if args.mechanism is not None:
         if args.column is None:
             raise ValueError("--column is missing: which column did the mechanism make private?")

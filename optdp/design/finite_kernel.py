@@ -19,6 +19,7 @@ import numpy as np
 from optdp.certificates.finite import ENTRIES, LARGEST, FiniteCertificate
 from optdp.design.registry import Run, register
 from optdp.exact import enclosures, require
+from optdp.exact.numbers import counted
 from optdp.mechanisms.finite import FiniteMechanism
 from optdp.problem import LDP, AllMechanisms, Alphabet, Average, LossLike, Prior, PriorLike, Problem, WorstCase, as_loss
 from optdp.solution import Solution
@@ -87,6 +88,10 @@ def design(run: Run) -> Solution:
     masses[asked] = found.masses
     weights = () if prior is not None else tuple(np.clip(found.weights, 0.0, LARGEST).tolist())
     certificate = FiniteCertificate(weights, tuple(np.clip(masses, -LARGEST, LARGEST).tolist()))
+    if prior is not None:  # where a constant output is the best it is proven by its losses, however small they are
+        constant = prior * losses[:, int((prior @ losses).argmin())]
+        by_constant = FiniteCertificate((), tuple(np.clip(constant, -LARGEST, LARGEST).tolist()))
+        certificate = max(certificate, by_constant, key=lambda proof: proof.bound(run.problem).value)
     run.progress("mechanism")
     outputs = domain.symbols if m == d else tuple(range(m))
     ratio = enclosures.exp_below(eps)  # type: ignore[arg-type]
@@ -100,7 +105,7 @@ def design(run: Run) -> Solution:
         f"{size[0]}: " + ("probabilities and floors" if dense else "floors and losses"),
         f"{size[1]}: " + ("mass and loss of each input, likelihood ratios" if dense else "total mass, cuts"),
         solver.name if solver is not None else "HiGHS (dense)" if dense else "HiGHS (cutting planes)",
-        objective=found.value, bound=found.bound, message=f"{found.rounds} rounds",
+        objective=found.value, bound=found.bound, message=counted(found.rounds, "round"),
         stopped=found.stopped, build=build_model, arguments=(problem,),
     )  # fmt: skip
 

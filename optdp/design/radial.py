@@ -15,6 +15,7 @@ import numpy as np
 from optdp.certificates.base import Certificate
 from optdp.certificates.radial import NORMS, RadialCertificate
 from optdp.design.registry import Run
+from optdp.exact.numbers import counted
 from optdp.exact.rounding import TOTAL
 from optdp.mechanisms.base import Mechanism
 from optdp.mechanisms.radial import ROWS, RadialMechanism
@@ -61,7 +62,7 @@ def design(
         value, made = attained, other
     return run.solution(
         made, proof, columns, f"{found.cuts + 1}: total mass, cuts", "HiGHS (cutting planes)", (lower, value),
-        objective=found.bound, message=f"{radii.size} radii, {found.rounds} rounds of cuts", stopped=run.left() <= 0,
+        objective=found.bound, message=f"{radii.size} radii, {counted(found.rounds, 'round')} of cuts", stopped=run.left() <= 0,
         build=build_model, arguments=(eps, dim, length),
     )  # fmt: skip
 

@@ -208,6 +208,11 @@ def prose(text: str) -> str:
     return "".join(parts)
 
 
+def counted(n: int, what: str) -> str:
+    """1 round, 2 rounds."""
+    return f"{n} {what}{'s' * (n != 1)}"
+
+
 def encode(value: Number) -> float | int | str:
     """JSON form: floats and ints as they are, the rest as the string that `number` reads."""
     return value if isinstance(value, float | int) else show(value)

@@ -837,12 +837,14 @@ class KernelMechanism(CellWindow):
 
     def _pointwise(self, prior: Prior, loss: Loss, law: Branches | None, unit: Fraction) -> tuple[float, float] | None:
         """`enclose` for an average over floats where outputs are atoms, few of both, and the loss changes much within a blur: it
-        jumps, or is steep at 0. That of each number that is sent is known exactly, and so are windows.
+        jumps, or is steep at 0; or where one number is sent, with a loss that may be less than a blur. That of each number that
+        is sent is known exactly, and so are windows.
         """
         steep = law.jumps if law is not None else loss.exponent is not None and loss.exponent < 1
+        steep = steep or (len(self.cells) == 1 and (law is not None or loss.exponent is not None))
         few = self.lows == self.highs and self._whole is None and len(prior) * len(self.cells) <= POINTWISE
         inputs = _floats(prior) if steep and few else []
-        if not inputs:
+        if not inputs or not self.domain.lower <= min(inputs) <= max(inputs) <= self.domain.upper:
             return None
         work.count(30 * len(inputs) * len(self.cells))
         size, mass, total = self.width_cells, self.exact_floor_mass, arb(0)

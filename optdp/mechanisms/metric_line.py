@@ -132,14 +132,14 @@ class MetricLineMechanism(GridMixture):
     @cached_property
     def _slope(self) -> Fraction | None:
         work.count(2.0 * self.table.weights.size)
-        largest = Fraction(0)
+        top, bottom = 0, 1  # the largest so far: fractions of all of them take several times as long
         for low, high in zip(self.table.weights[:-1].tolist(), self.table.weights[1:].tolist(), strict=True):
             for a, b in zip(low, high, strict=True):
                 if a != b and min(a, b) == 0:
                     return None
-                if a != b:
-                    largest = max(largest, Fraction(abs(a - b), min(a, b)))
-        return largest * self.cells / self.domain.exact_width
+                if abs(a - b) * bottom > top * min(a, b):
+                    top, bottom = abs(a - b), min(a, b)
+        return Fraction(top, bottom) * self.cells / self.domain.exact_width
 
     def check_privacy(self, privacy: Privacy) -> list[Check]:
         return [*super().check_privacy(privacy), self.table.check_mass()]

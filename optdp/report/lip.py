@@ -14,6 +14,7 @@ import numpy as np
 from optdp.design.lip import NOTIONS, solve_lip
 from optdp.exact import require
 from optdp.exact.enclosures import rounded_up
+from optdp.exact.numbers import counted
 from optdp.mechanisms.lip import LIPMechanism
 from optdp.problem.priors import Prior, PriorLike
 from optdp.report.gap import Levels, several
@@ -123,7 +124,7 @@ def simulation_report(simulation: Simulation) -> Report:
         Column("empirical", "empirical"), Column("se", "standard error", ".2g"),
         Column("deviations", "deviations", ".2f"), Column("root", "root error/user"), Column("seconds", "seconds", ".2f"),
     ]  # fmt: skip
-    title = f"{simulation.task}, {simulation.users:,} users, {simulation.rounds} rounds"
+    title = f"{simulation.task}, {simulation.users:,} users, {counted(simulation.rounds, 'round')}"
 
     def figure() -> Figure:
         levels = list(dict.fromkeys(s.eps for s in simulation.schemes))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial, reduce
 from pathlib import Path
@@ -92,6 +92,19 @@ def _second_moments(oracle: Any) -> np.ndarray:
     if not oracle.binary:
         noise[:] = float(oracle.exact_value) / oracle.domain.d
     return np.asarray(noise + np.array([1.0, 0.0]))
+
+
+def told(found: Mapping[str, Estimate], refused: Mapping[str, str], title: Callable[[str], str]) -> str:
+    """Estimates by column, and why there is none of others; a method or assumption of several columns is said once."""
+    lines, ends = [], dict[str, list[str]]()
+    for name, answer in found.items():
+        *shown, method, assumes = str(answer).split("\n")
+        lines += [shown[0] if answer.columns else f"{title(name)}: {shown[0]}", *shown[1:]]  # of a pair they are in it
+        for end in (method, assumes):
+            ends.setdefault(end, []).append(name)
+    lines += [f"{title(name)}: no estimate: {why}" for name, why in refused.items()]
+    every = len(found)
+    return "\n".join(lines + [end if len(of) == every else f"{end} (of {', '.join(of)})" for end, of in ends.items()])
 
 
 @dataclass(frozen=True, repr=False)
@@ -236,10 +249,7 @@ class Answers(tables.Printed, Mapping[str, Estimate]):
         return f"<Answers about {tables.few(self.plan.names)}; to_frame() shows them>"
 
     def __str__(self) -> str:
-        found, refused = self.every()
-        return "\n".join(
-            f"{self.title(name)}: {found[name] if name in found else f'no estimate: {refused[name]}'}" for name in self
-        )
+        return told(*self.every(), self.title)
 
     def title(self, name: str) -> str:
         """A column with what its numbers are."""

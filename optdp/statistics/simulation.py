@@ -23,6 +23,7 @@ from numpy.typing import ArrayLike
 from optdp.closed_forms import lip as forms
 from optdp.design.lip import solve_lip
 from optdp.exact import Seed, as_rng, require
+from optdp.exact.numbers import counted
 from optdp.problem import Prior, PriorLike
 
 SCHEMES = ("lip", "lip-lower", "ldp", "randomised response", "oue", "central")
@@ -59,7 +60,7 @@ class Simulation:
     schemes: tuple[Scheme, ...]
 
     def __str__(self) -> str:
-        head = f"{self.task}, {self.users:,} users, {self.rounds} rounds; squared error over the number of users:"
+        head = f"{self.task}, {self.users:,} users, {counted(self.rounds, 'round')}; squared error over the number of users:"
         rows = [f"  eps = {s.eps:g}, {s.name}: {s.empirical:.6g} ({s.theory:.6g})" for s in self.schemes]
         return "\n".join([head, *rows])
 

@@ -80,7 +80,9 @@ def solve_additive(
 
         if isinstance(eps, Privacy):
             raise TypeError(
-                "releases and accounting are not allowed beside a privacy notion: they are about (eps, delta)"
+                "releases and accounting are not allowed beside a privacy notion: they are about (eps, delta). Of k releases "
+                "that keep GDP(mu), RDP(alpha, bound) or KL(bound) in all, each may have GDP(mu/sqrt(k)), RDP(alpha, bound/k) or "
+                "KL(bound/k)"
             )
 
         require.real("time_limit", time_limit, low=0.0, open_low=True)

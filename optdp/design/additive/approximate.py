@@ -36,6 +36,7 @@ from optdp.design.additive.lattice import BITS, Bracket, LatticeTask, as_weights
 from optdp.design.additive.program import MAX_ROWS, LatticeProgram, build_model, multipliers_of
 from optdp.design.registry import Run, register
 from optdp.exact import enclosures, require
+from optdp.exact.numbers import counted
 from optdp.exact.sampling import LIMB
 from optdp.mechanisms.additive import GRID, AdditiveMechanism
 from optdp.mechanisms.baselines.noise import truncated_radius
@@ -543,7 +544,7 @@ def _program(best: Bracket, task: _Task, run: Run) -> Program:
     else:
         names = {"structured": "structured interior points (optdp)", "ipm": "HiGHS interior points"}
         used = names.get(program.used, "HiGHS simplex")
-        solver = f"{used if task.solver is None else task.solver.name}, {program.rounds} rounds on the last lattice"
+        solver = f"{used if task.solver is None else task.solver.name}, {counted(program.rounds, 'round')} on the last lattice"
         kind, objective = best.kind, program.objective
     atom = "" if task.discrete else ", an atom"
     return Program(
@@ -605,6 +606,8 @@ def _refine(task: _Task, run: Run, n: int | None, every_shift: bool, best: Brack
         rough = _solve_with_slack(task.about(domain=Line()), 12, False, None, 1e-5)
         coarse = rough.program if rough else None
     rows = (2.5 if task.narrow else 2) * MAX_ROWS
+    if q is None and task.eps > FLATTEST and points**2 * radius >= rows and not (every_shift or task.loss.assumptions):
+        small = True  # noise without an end has a row for each point, whatever delta is
     while points * 2 * (radius + 2) <= MAX_POINTS and (small or points**2 * radius < rows):
         run.progress(f"{points} lattice points per sensitivity", *((best.lower, best.value) if best else ()))
         if small and not task.loss.assumptions:

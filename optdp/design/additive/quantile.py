@@ -335,7 +335,10 @@ def design_change(run: Run, *, n: int | None = None, gaussian: bool = True) -> S
     """See `optdp.solve_additive`; `gaussian`: under Gaussian DP, whether the Gaussian may come back."""
     inner = replace(run, problem=on_integers(run.problem))
     own: dict[str, Any] = {"gaussian": gaussian} if isinstance(run.problem.privacy, GDP) else {}
-    found: Solution = _design(inner.problem).design(inner, n=n, **own)
+    try:
+        found: Solution = _design(inner.problem).design(inner, n=n, **own)
+    except ValueError as error:  # it is said of the loss that was asked for
+        raise ValueError(str(error).replace(inner.problem.loss.name, run.problem.loss.name)) from None
     return replace(found, problem=run.problem)
 
 

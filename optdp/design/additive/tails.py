@@ -27,6 +27,7 @@ import numpy as np
 from optdp.certificates.additive import Multiplier
 from optdp.design.additive import lattice
 from optdp.design.additive.graded import broken_sets, magnified, peaks
+from optdp.exact.numbers import counted
 from optdp.solvers.lp import LinearProgram, LinearSolver, hats
 
 #: Levels below this are allowed a constant likelihood ratio, that of the curve there; `rare_level` where mu is large.
@@ -356,8 +357,8 @@ class TailProgram:
         where = f"on a lattice of {self.n} points per sensitivity"
         return (
             f"{self.size} tail probabilities {where}",
-            f"{len(self.cuts)} cuts",
-            f"{self.rounds} rounds on the last lattice",
+            counted(len(self.cuts), "cut"),
+            f"{counted(self.rounds, 'round')} on the last lattice",
         )
 
     def masses(self) -> tuple[np.ndarray, float]:

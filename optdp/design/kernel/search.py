@@ -146,7 +146,11 @@ class Search:
         """Two outputs that are mirror images: nearly the best for small eps (the squared error: the best up to 1.76)."""
         task, share = self.task, 1 / (2 + self.task.growth)
         low, x = task.span[0], np.linspace(0.0, 0.5, 17)[:, None]
-        y = np.append(np.linspace(low, 0.5, 65), max(low, share))
+        q = max(
+            self.run.problem.loss.exponent or 2.0, 1.5
+        )  # at a high one they are as near to the middle as the ends ask
+        near = [max(low, share), max(low, 0.5 - np.tanh(task.eps / (2 * q - 2)) / 2)]
+        y = np.append(np.linspace(low, 0.5, 65), near)
         y = y[np.argmin(((1 - share) * task.cost.of(y - x) + share * task.cost.of(1 - y - x)).max(axis=0))]
         ends = grid(np.array([y, 0.0]))
         ends[1] = 1 - ends[0]
@@ -255,6 +259,8 @@ class Search:
     def _finite(self) -> Solution:
         """The same for an average over finitely many inputs."""
         run, program = self.run, finite.Program(self.task, True)
+        best = int((program.chances @ program.losses).argmin())
+        self._take(program.certificate(program.losses[:, best]))  # proves that a constant is the best, if it is
         self.message = "the last program was reached before the tolerance"
         try:
             for made, nu, worth, program in finite.solve(self.task, run) if self.gap > run.rtol else ():

@@ -45,7 +45,7 @@ from optdp.design.lip import pricing as pricing
 from optdp.design.progress import ProgressLike
 from optdp.design.registry import Run, register, solve
 from optdp.exact import require
-from optdp.exact.numbers import Number
+from optdp.exact.numbers import Number, counted
 from optdp.mechanisms.lip import LIPMechanism
 from optdp.problem.domains import Alphabet
 from optdp.problem.families import AllMechanisms
@@ -167,7 +167,7 @@ def design(run: Run, *, seed: int = 0) -> Solution:
     solution = partial(
         run.solution, mechanism, variables=f"weights of extreme posteriors ({found.columns} used of {extreme})",
         constraints=f"the mean posterior is the prior: {d} rows", solver=solver, objective=found.objective, bound=found.bound,
-        message=f"{found.rounds} rounds{prior.missing}", stopped=found.timed_out, build=build_model,
+        message=f"{counted(found.rounds, 'round')}{prior.missing}", stopped=found.timed_out, build=build_model,
         arguments=(prior, work.eps, task, notion, None if len(prior) <= MOST_ENUMERATED else found.posteriors),
     )  # fmt: skip
     try:

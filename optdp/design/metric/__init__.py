@@ -18,6 +18,7 @@ from optdp.certificates.metric import MetricCertificate, certify
 from optdp.design.finite_kernel import prior_of, program_of_rows
 from optdp.design.registry import Run, register
 from optdp.exact import require
+from optdp.exact.numbers import counted
 from optdp.exact.rounding import ENTRIES
 from optdp.mechanisms.metric import MetricMechanism
 from optdp.problem import AllMechanisms, Apart, Average, LossLike, Metric, MetricLDP, Problem, WorstCase, as_loss
@@ -128,7 +129,8 @@ def design(run: Run) -> Solution:
         f"{n + n * (prior is None) + found.rows.shape[1]} rows: mass" + (" and loss" if prior is None else "")
         + " of each input, privacy",
         run.solver.name if run.solver is not None else "HiGHS (dense)" if dense else "interior point by output",
-        objective=found.value, bound=found.bound, message=f"{found.iterations} iterations, {found.rounds} rounds",
+        objective=found.value, bound=found.bound,
+        message=f"{counted(found.iterations, 'iteration')}, {counted(found.rounds, 'round')}",
         stopped=found.stopped, build=build_model, arguments=(problem,),
     )  # fmt: skip
 
