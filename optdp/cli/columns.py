@@ -158,9 +158,8 @@ def _run(args: argparse.Namespace) -> int:
             progress=sys.stderr.isatty(),
         )  # fmt: skip
     told = f"{rows} values of {args.column!r} made private: {mechanism!r}"
-    if (
-        isinstance(found, optdp.Recommendation) and found.goal != "answers" and rows
-    ):  # how many there are is seen in the output
+    if isinstance(found, optdp.Recommendation) and found.goal != "answers" and rows:
+        # How many there are is seen in the output.
         from optdp.statistics.recommend import unit_error
 
         asked = "1 person" if rows == 1 else f"{rows} people"

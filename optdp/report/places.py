@@ -70,9 +70,8 @@ def plot_plane(mechanism: PlaneMechanism, ax: Axes | None = None, inputs: ArrayL
     """
     low, high = np.array(mechanism.domain.lower), np.array(mechanism.domain.upper)
     across, up = (high - low) / max(high - low)
-    ax = new_axes(
-        ax, size=(2.0 + 4.4 * max(across, 0.4), 0.8 + 4.4 * max(up, 0.25))
-    )  # a legend beside it, a title above
+    # A legend beside it, a title above.
+    ax = new_axes(ax, size=(2.0 + 4.4 * max(across, 0.4), 0.8 + 4.4 * max(up, 0.25)))
     shares = np.array([(0.1, 0.15), (0.5, 0.55), (0.85, 0.3)])
     chosen = low + (high - low) * shares if inputs is None else np.atleast_2d(np.asarray(inputs, dtype=float))
     across, up = mechanism.atoms().T

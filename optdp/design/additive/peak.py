@@ -1,9 +1,9 @@
 """Additive noise under a large bound r on its Renyi or KL divergence: a peak on a plateau, beside its closed-form bound.
 
 As r grows, the optimal noise for |x|^q is C (c^q - |x|^q)_+^(1/(a-1)) under a peak of width c, about e^(-r/(q+1)) sensitivities,
-for the KL divergence C exp(-|x|^q/Lam) down to the plateau, which is constant on the rest of one sensitivity on either side:
-`optdp.certificates.peak`. Here the peak is written in steps, whose
-heights are the best for their ends, the plateau is the least that the moment allows, and c is chosen by the noise's own value.
+for the KL divergence C exp(-|x|^q/Lam) down to the plateau, and constant on the rest of one sensitivity on either side:
+`optdp.certificates.peak`. Here the peak is written in steps, whose heights are the best for their ends, the plateau is the least
+that the divergence allows, and c is chosen by the noise's own value.
 """
 
 from __future__ import annotations
@@ -99,9 +99,8 @@ def _noise(problem: Problem, share: float) -> PeakNoise | None:
         tail = 2 * math.exp(level) * ((1 + c) ** (q + 1) - c ** (q + 1)) / (q + 1)
         return low, level, cost + tail * (1 + 2.0 ** (q + 1) * math.exp(fall))
 
-    wide = (
-        3 + math.log(r) if kl else 3 - min(math.log(a - 1), 0.0)
-    )  # of small orders the shape is that of an exponential
+    # Of small orders the shape is that of an exponential.
+    wide = 3 + math.log(r) if kl else 3 - min(math.log(a - 1), 0.0)
     low, high = -r / (q + 1) - 3.0, min(-r / (q + 1) + wide, -0.5)
     for _ in range(80):  # the loss is unimodal in log c
         one, two = low + 0.382 * (high - low), low + 0.618 * (high - low)

@@ -146,9 +146,8 @@ class Search:
         """Two outputs that are mirror images: nearly the best for small eps (the squared error: the best up to 1.76)."""
         task, share = self.task, 1 / (2 + self.task.growth)
         low, x = task.span[0], np.linspace(0.0, 0.5, 17)[:, None]
-        q = max(
-            self.run.problem.loss.exponent or 2.0, 1.5
-        )  # at a high one they are as near to the middle as the ends ask
+        # At a high power they are as near to the middle as the ends ask.
+        q = max(self.run.problem.loss.exponent or 2.0, 1.5)
         near = [max(low, share), max(low, 0.5 - np.tanh(task.eps / (2 * q - 2)) / 2)]
         y = np.append(np.linspace(low, 0.5, 65), near)
         y = y[np.argmin(((1 - share) * task.cost.of(y - x) + share * task.cost.of(1 - y - x)).max(axis=0))]
