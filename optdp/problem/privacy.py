@@ -493,7 +493,8 @@ class Curve(_AtPairs, Divergence):
     """(eps, delta(eps))-differential privacy at every eps >= 0, for a curve delta that is known by points and by its shape.
 
     What keeps every curve of the shape through the points keeps the one that is meant. `pairs` are finitely many that imply it: a
-    privacy profile is convex in e^eps, so that it lies under a broken line if it does at the corners.
+    privacy profile is convex in e^eps, so that it lies under a broken line if it does at the corners. Lower bounds of solutions
+    take the points alone, and so hold whichever curve is meant: more points bring both sides together.
 
     **Arguments:** `points`: (eps, delta) on the curve, 2 to 500; `shape`: "falling" (nonincreasing) or "convex" (convex in e^eps
     and nonincreasing, as all privacy profiles are); `sensitivity` > 0, a float. `Curve.of(function, at)` asks a function.
