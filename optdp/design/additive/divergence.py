@@ -99,6 +99,10 @@ class Task(LatticeTask):
             self.radius = min(self.radius, RATIOS / self.bound + 1)
         self.radius += self.beyond
 
+    def bins(self, n: int) -> bool:
+        """Of any loss that is constant up to a jump: noise is heaped up before it, of which a cell around it would lose all."""
+        return bool(self.jumps) and self.flat and not self.integers and lattice.in_bins(n, self.jumps)
+
     def aligned(self, points: int) -> int:
         """Points per sensitivity near `points` that suit the jumps."""
         fits = lattice.coarsest(self.jumps) if self.loss.steps else None
@@ -540,11 +544,11 @@ def _on_lattices(run: Run, rtol: float, n: int | None, peaks: bool = True) -> So
         if fixed or best.gap <= rtol or hopeless or time.perf_counter() > deadline:
             break
         last, most = points, int(min(4 * points, VARIABLES / (task.radius + 1), room * points))
-        most = min(most, JUMPY) if task.jumps else most
+        most = min(most, JUMPY) if task.loss.steps else most
         wanted = min(max(math.ceil(points * math.sqrt(found.gap / (AIM * rtol))), points + 1), most)
         points = task.aligned(min(wanted, max(math.floor(soon * last), 1)))
-        if points <= last or (task.jumps and last >= JUMPY):
-            stopped = last < task.aligned(wanted) and not (task.jumps and last >= JUMPY)
+        if points <= last or (task.loss.steps and last >= JUMPY):
+            stopped = last < task.aligned(wanted) and not (task.loss.steps and last >= JUMPY)
             break
     if best is not None and near is None and task.loss.steps and not fixed:
         best = _at_steps(run, task, best)
