@@ -407,3 +407,19 @@ def test_integers_with_more_rows_than_programs_may_have_have_one_for_each_point(
     """At a tiny delta no program was solved: the gap was 0.11, after no time at all."""
     found = optdp.solve(optdp.Problem(optdp.ApproxDP(0.148, 1e-12, 50), optdp.Integers(), loss, optdp.Additive()))
     assert found.verify() and found.gap < 1e-6
+
+
+@pytest.mark.parametrize(
+    ("notion", "most", "before"),
+    [(optdp.RDP(2, 5.0), 0.004, 0.8), (optdp.KL(6.5), 0.004, 0.99), (optdp.GDP(3.0), 0.03, 0.08)],
+)
+def test_a_loss_that_is_constant_up_to_a_jump_and_rises_beyond(notion, most, before):
+    """Cells lie between lattice points, so that none has the jump inside: the gap was `before`; a threshold's is 0."""
+    rising, flat = optdp.Pieces((0, 0.5), ((0,), (1, 1))), optdp.Pieces((0, 0.5), ((0,), (1,)))
+    found = optdp.solve_additive(notion, loss=rising, rtol=most)
+    least = optdp.solve_additive(notion, loss=flat)
+    assert found.verify() and found.gap <= most < before
+    assert 1.5 * least.lower_bound <= found.value  # the loss is at least 1.5 there
+    assert found.mechanism.enclose_loss(flat)[1] >= least.lower_bound
+    wide = optdp.solve_additive(optdp.GDP(0.3), loss=rising, rtol=0.05)  # what is beyond counts for more than the jump
+    assert wide.certificate.rounding == "nodes" and found.certificate.rounding == "bins"

@@ -66,8 +66,9 @@ FINE, LOW, BOUND, CHEAP = (4096, 256), (64, 256), 4, 0.03
 SLACK, RAISED, PROOF = 3e-6, (1e-3, 1e-2), 0.85
 #: The slope of the cost of noise beyond where a loss is constant, as a share of its probability there.
 EVEN = 1e-4
-#: Lattices of more points are not tried for a loss that jumps; how many are for where it does.
-JUMPY, LATTICES = 16, 4
+#: Lattices of more points are not tried for a loss that jumps, and for one that is constant up to there and no step function; how
+#: many are for where it does.
+JUMPY, HEAPED, LATTICES = 16, 48, 4
 #: The share of the time for noise where the bound is another program; shares of noise with room to spare that are mixed in where
 #: what is not solved breaks the curve by its rounding.
 NOISE, MIXED = 0.6, (1e-6, 1e-4, 0.01, 0.03, 0.1, 0.3, 1.0)
@@ -117,7 +118,7 @@ class Task(LatticeTask):
         return few and self.beyond > 0 and all(delta > 0 for _, delta in self.pairs)
 
     def bins(self, n: int) -> bool:
-        return n == self.fits and super().bins(n)
+        return (n == self.fits or not self.loss.steps) and super().bins(n)
 
     def curve(self, slack: float) -> GaussianCurve | PolygonCurve:
         """The notion's curve, drawn in."""
@@ -521,7 +522,7 @@ def _sizes(task: Task, points: int) -> Iterator[int]:
             points *= 2
         return
     off, tried = Fraction(task.loss.steps, 2), [lattice.aligned(points, task.jumps, task.loss.steps)]
-    while tried[-1] < JUMPY:
+    while tried[-1] < (HEAPED if task.heaped and not task.loss.steps else JUMPY):
         yield tried[-1]
         tried.append(lattice.aligned(2 * tried[-1], task.jumps, task.loss.steps))
     yield tried[-1]

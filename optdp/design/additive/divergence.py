@@ -99,21 +99,12 @@ class Task(LatticeTask):
             self.radius = min(self.radius, RATIOS / self.bound + 1)
         self.radius += self.beyond
 
-    def bins(self, n: int) -> bool:
-        """Of any loss that is constant up to a jump: noise is heaped up before it, of which a cell around it would lose all."""
-        return bool(self.jumps) and self.flat and not self.integers and lattice.in_bins(n, self.jumps)
-
     def aligned(self, points: int) -> int:
         """Points per sensitivity near `points` that suit the jumps."""
         fits = lattice.coarsest(self.jumps) if self.loss.steps else None
         if self.bent:
             return min(range(points, points + points // 3 + 2), key=self.sag)
         return fits or (lattice.aligned(points, self.jumps, self.loss.steps) if self.jumps else points)
-
-    @property
-    def flat(self) -> bool:
-        """Whether the loss is constant near 0: there is no peak then."""
-        return self.loss.polynomials is not None and not any(self.loss.polynomials[1][0][1:])
 
     @property
     def bent(self) -> bool:

@@ -23,9 +23,9 @@ from optdp.exact.sweep import horner
 from optdp.mechanisms.additive import TOTAL, AdditiveMechanism, largest_around
 from optdp.problem.constraints import Unbiased
 from optdp.problem.domains import Integers, Line
-from optdp.problem.losses import Pieces
+from optdp.problem.losses import DistanceLoss, Pieces
 from optdp.problem.objectives import WorstCase
-from optdp.problem.privacy import ApproxDP, Curve, Privacy, Profile
+from optdp.problem.privacy import GDP, ApproxDP, Curve, Privacy, Profile
 from optdp.problem.problem import Problem
 
 #: Cells that end at all steps of a step function are looked for on lattices up to this many points; as "at" a step counts what is
@@ -49,6 +49,15 @@ def pairs_of(privacy: Privacy) -> tuple[tuple[Any, Any], ...]:
 def falling(pairs: Sequence[tuple[Any, Any]]) -> float:
     """A rate at which noise may fall, by each pair alone; at eps = 0 at the cost of 0.4 of its delta."""
     return min(float(e) if float(e) > 0 else 2 * math.atanh(0.4 * float(d)) for e, d in pairs)
+
+
+def rate(privacy: Any) -> float:
+    """About the rate at which noise falls, per sensitivity."""
+    if pairs := pairs_of(privacy):
+        return falling(pairs)
+    if isinstance(privacy, GDP):
+        return float(privacy.mu)
+    return math.sqrt(2 * float(privacy.bound) / float(getattr(privacy, "alpha", 1)))
 
 
 def refused(problem: Problem, notions: Any, names: str) -> str | None:
@@ -115,10 +124,22 @@ class LatticeTask:
         #: Where the loss jumps, and from where on it is constant (0 if it is not), in sensitivities.
         self.jumps = jumps_of(self.loss, self.width)
         self.beyond = float(self.loss.polynomials[0][-1] / Fraction(self.width)) if self.loss.bounded else 0.0
+        #: Whether the loss is constant near 0: there is no peak then.
+        self.flat = self.loss.polynomials is not None and not any(self.loss.polynomials[1][0][1:])
+        #: Whether that is until it jumps, and more by it than soon after: noise is heaped up before a jump, and a cell around it
+        #: would lose all of that.
+        self.heaped = self.flat and bool(self.jumps) and not self.integers and self._jumpy()
+
+    def _jumpy(self) -> bool:
+        """Whether the loss jumps by at least half of what it rises after its last jump, as far as noise falls by about 1/e."""
+        last, jumped = Fraction(self.width) * self.jumps[-1], self.loss.polynomials[1][0][0]
+        after = float(DistanceLoss.exact(self.loss, last))
+        further = float(self.loss(float(last) + float(self.width) / rate(self.privacy)))
+        return 2 * (after - float(jumped)) >= further - after
 
     def bins(self, n: int) -> bool:
         """Whether cells begin where the loss jumps, and are not around these places."""
-        return self.loss.steps and not self.integers and in_bins(n, self.jumps)
+        return self.heaped and in_bins(n, self.jumps)
 
     def rounding(self, n: int) -> Literal["nodes", "bins"]:
         """The same as certificates say it."""
