@@ -246,7 +246,7 @@ def test_the_bracket_under_the_kl_divergence_is_nowhere_below_what_is_proven(q, 
 
 
 def test_no_level_and_weight_prove_more_than_the_optimum_under_the_kl_divergence():
-    for notion, loss in ((optdp.KL(9.0), "abs"), (optdp.KL(20.0), "squared")):
+    for notion, loss in ((optdp.KL(14.0), "abs"), (optdp.KL(20.0), "squared")):
         asked = problem(notion, loss)
         best, value = KLPeakCertificate.best(asked), optdp.solve_additive(notion, loss=loss, rtol=0.05).value
         top = best.bound(asked).value
@@ -266,7 +266,7 @@ def test_no_level_and_weight_prove_more_than_the_optimum_under_the_kl_divergence
 @pytest.mark.parametrize(
     ("notion", "domain", "loss"),
     [
-        (optdp.KL(12.0), optdp.Line(), "squared"), (optdp.KL(12.0), optdp.Line(), optdp.Huber(1)),
+        (optdp.KL(12.0), optdp.Line(), "squared"),
         (optdp.KL(14.0, 1e4), optdp.Integers(), "squared"),
     ],
 )  # fmt: skip
