@@ -40,7 +40,9 @@ peak if lam(d) = 2 (d^q - v - e)/(e^r S), S = int (s - f) = f G, G = int_-c^c (e
 
     E|X|^q >= v + Lam (1 + log f) - e^r Lam f,      f = 2 I/(e^r Lam G),
 
-for any v and Lam: v is best at some 10 Lam, and the optimum about (1 + 1/q) Lam. A Renyi divergence is no less than that for KL.
+for any v and Lam. At the best Lam this is about (1 + 1/q) Lam - Lam exp(r + 1/q - v/Lam) while the peak is narrow, so that v is
+best several Lam beyond (r + 1/q) Lam; where it is a Lam less than that, nothing is proven. A Renyi divergence is no less
+than that for KL.
 """
 
 from __future__ import annotations
