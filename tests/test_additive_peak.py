@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import math
+import warnings
 from fractions import Fraction
 
 import numpy as np
@@ -261,6 +262,9 @@ def test_no_level_and_weight_prove_more_than_the_optimum_under_the_kl_divergence
             best.bound(wrong)
     with pytest.raises(Refusal, match="too wide"):
         KLPeakCertificate(0.5, 0.1).bound(asked)
+    with warnings.catch_warnings(), pytest.raises(Refusal, match="narrow enough"):
+        warnings.simplefilter("error")  # of a search that begins where nothing is proven
+        KLPeakCertificate.best(problem(optdp.KL(9.0), optdp.Power(8)))
 
 
 @pytest.mark.parametrize(

@@ -54,7 +54,7 @@ from typing import Annotated, Any, ClassVar
 from flint import arb, ctx
 
 from optdp.certificates.additive import not_noise
-from optdp.certificates.base import Bound, Certificate
+from optdp.certificates.base import Bound, Certificate, Refusal
 from optdp.exact import Within, enclosures
 from optdp.exact.numbers import border
 from optdp.problem import KL, RDP, Line, Problem
@@ -194,5 +194,7 @@ class KLPeakCertificate(_Level):
         first = [start, math.log(10.0)]
         while math.isinf(less(first)) and first[1] > 0:
             first[1] -= 0.2
+        if math.isinf(less(first)):
+            raise Refusal("no peak is narrow enough for a proof")
         found = minimize(less, first, method="Nelder-Mead", options={"xatol": 1e-5, "fatol": 1e-9})
         return made(found.x)
