@@ -209,6 +209,7 @@ def test_steep_noise_for_the_kl_divergence(bound, q, rtol):
     solution = optdp.solve_additive(notion, loss=optdp.Power(q), rtol=rtol)
     assert solution.gap <= rtol and solution.verify(), str(solution.verify())
     assert optdp.Solution.from_dict(solution.to_dict()) == solution
+    assert solution.program.constraints == "the divergence of the worst pair"  # that for KL, not a Renyi divergence
     area = math.log(2) + math.lgamma(1 + 1 / q)
     lam = math.exp((math.log(2 / (q + 1)) - bound - area - 1 / q) / (1 + 1 / q))
     assert solution.value == pytest.approx((1 + 1 / q) * lam, rel=1.5 * rtol)

@@ -594,7 +594,7 @@ def _solution(run: Run, best: Bracket, stopped: bool = False) -> Solution:
     point: _Point | None = best.program
     if point is None:
         size = f"{len(best.mechanism.ends)} steps of a peak on a plateau; the model is that of 2 points per sensitivity"
-        rows, solver = "the Renyi divergence of the worst pair", "closed form, no solver"
+        rows, solver = "the divergence of the worst pair", "closed form, no solver"
     else:
         size = f"{point.p.size} masses on a lattice of {point.n} points per sensitivity, with geometric tails"
         rows = f"divergences at shifts 1..{point.n}"
