@@ -470,7 +470,7 @@ def design(run: Run, *, n: int | None = None, every_shift: bool = False) -> Solu
         best = _closed_form_bracket(task)  # it ends where errors begin to cost
     near = None if n or (best and best.gap <= run.rtol) else lattice.moved_in(run.problem)
     if near is not None:
-        made = _refine(_Task(near, task.deadline, method, solver), run, None, every_shift)
+        made = _refine(_Task(near[0], task.deadline, method, solver), run, None, every_shift)
         # What is proven there is about the other loss.
         nothing = AdditiveCertificate(1, "nodes", ())
         best = task.bracket(made.mechanism, nothing, program=made.program, kind=made.kind).better(best)

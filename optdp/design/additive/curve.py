@@ -18,7 +18,7 @@ from __future__ import annotations
 import contextlib
 import math
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any
@@ -69,6 +69,9 @@ EVEN = 1e-4
 #: Lattices of more points are not tried for a loss that jumps, and for one that is constant up to there and no step function; how
 #: many are for where it does.
 JUMPY, HEAPED, LATTICES = 16, 48, 4
+#: Points per sensitivity of the lattices on which steps, that are at the ends of no cells of few points, are moved to the nearest
+#: ones: outwards for bounds, and inwards for noise; the share of the time that is left for such noise.
+NEAREST, INWARDS = (4, 8, 16, 32, 50), 0.4
 #: The share of the time for noise where the bound is another program; shares of noise with room to spare that are mixed in where
 #: what is not solved breaks the curve by its rounding.
 NOISE, MIXED = 0.6, (1e-6, 1e-4, 0.01, 0.03, 0.1, 0.3, 1.0)
@@ -117,8 +120,9 @@ class Task(LatticeTask):
         few = 0 < len(self.pairs) * n * (self.radius + 2) * n < MOST_ROWS
         return few and self.beyond > 0 and all(delta > 0 for _, delta in self.pairs)
 
-    def bins(self, n: int) -> bool:
-        return (n == self.fits or not self.loss.steps) and super().bins(n)
+    def outwards(self, n: int) -> Fraction:
+        """How far beyond steps ends of cells of a lattice are, in sensitivities."""
+        return lattice.beyond(n, self.jumps, Fraction(0 if self.bins(n) else 1, 2)) / n
 
     def curve(self, slack: float) -> GaussianCurve | PolygonCurve:
         """The notion's curve, drawn in."""
@@ -454,6 +458,9 @@ def _on_lattices(run: Run, rtol: float, n: int | None, gaussian: bool) -> Soluti
     if slow and len(task.pairs) > 1 and any(delta > 0 for _, delta in task.pairs):
         known = from_single(run, approximate.design).better(known)
     whole = known
+    inwards: Iterator[tuple[Problem, int | None] | None] = iter(())
+    if task.loss.steps and not fixed and not task.fits and math.isnan(task.target):
+        inwards = (lattice.moved_in(problem, most) for most in NEAREST)
     for size in [] if known.gap <= rtol else [points] if fixed else _sizes(task, points):
         if size * (task.radius + 2) > MAX_POINTS or (known.mechanism and size**2 * (task.radius + 2) > MOST_PAIRS):
             break
@@ -477,10 +484,16 @@ def _on_lattices(run: Run, rtol: float, n: int | None, gaussian: bool) -> Soluti
                 break
             coarse, best = found.program, found.better(best)
             whole = best.better(known)
+        near = next(inwards, None)
+        if near is not None and whole.gap > rtol and run.left():
+            whole = known = _borrowed(run, gaussian, whole, [near], run.seconds + INWARDS * run.left())
         if time.perf_counter() > task.deadline or whole.gap <= rtol or whole.lower > task.target:
             break
     if task.loss.exponent is None and not fixed and not whole.gap <= rtol and math.isnan(task.target):
-        whole = _borrowed(run, gaussian, whole)
+        powers = [(replace(problem, objective=WorstCase(power)), None) for power in ("squared", "abs")]
+        near = lattice.moved_in(problem)
+        whole = _borrowed(run, gaussian, whole, [near] if near else [], (1 + LATE) * run.time_limit)
+        whole = _borrowed(run, gaussian, whole, powers, (1 + LATE * math.isinf(whole.value)) * run.time_limit)
     if whole.mechanism is None or math.isinf(whole.value):
         raise ValueError(
             f"{problem.privacy.adjective} is not allowed: no noise was found within {MAX_POINTS} lattice points and the time "
@@ -521,6 +534,10 @@ def _sizes(task: Task, points: int) -> Iterator[int]:
             yield points
             points *= 2
         return
+    if task.loss.steps:
+        nearest = dict.fromkeys(min(range(1, most + 1), key=task.outwards) for most in NEAREST)
+        yield from nearest
+        return
     off, tried = Fraction(task.loss.steps, 2), [lattice.aligned(points, task.jumps, task.loss.steps)]
     while tried[-1] < (HEAPED if task.heaped and not task.loss.steps else JUMPY):
         yield tried[-1]
@@ -530,18 +547,23 @@ def _sizes(task: Task, points: int) -> Iterator[int]:
     yield from [n for n in sorted(apart, key=apart.__getitem__) if n not in tried][:LATTICES]
 
 
-def _borrowed(run: Run, gaussian: bool, best: Bracket) -> Bracket:
-    """Noise that is good for steps moved in a little, or for powers, where the lattices of a loss that is none are too coarse."""
-    near = lattice.moved_in(run.problem)
-    powers = [replace(run.problem, objective=WorstCase(power)) for power in ("squared", "abs")]
-    for other in powers if near is None else [near, *powers]:
-        left = max(run.left(), LATE * run.time_limit if other is near or math.isinf(best.value) else 0.0)
+def _borrowed(
+    run: Run, gaussian: bool, best: Bracket, others: Sequence[tuple[Problem, int | None]], until: float
+) -> Bracket:
+    """Noise that is good for other losses, such as steps moved in a little, where the lattices of a loss are too coarse; in so
+    many seconds from the start, all in all.
+
+    **Arguments:** `others`: problems, and the points per sensitivity of their lattices, if these are known.
+    """
+    for other, n in others:
+        left = max(until - run.seconds, 0.0)
         if left and best.gap > run.rtol:
-            loss: Any = other.objective.loss
+            loss: Any = other.objective.loss  # type: ignore[union-attr]
             progress = run.progress.part(f"noise for {loss}", best.lower, best.value)
             known = replace(run, problem=other, time_limit=left, began=time.perf_counter(), progress=progress)
             with contextlib.suppress(ValueError, SolverFailure):
-                made = design(replace(known, rtol=max(run.rtol, BORROWED)), gaussian=gaussian)
+                rtol = max(run.rtol, min(BORROWED, best.gap / 8))
+                made = design(replace(known, rtol=rtol), n=n, gaussian=gaussian)
                 value = made.mechanism.enclose(run.problem.objective)[1]
                 if value < best.value:
                     kind = f"noise for {loss}, which is better than what was found for this loss"

@@ -512,7 +512,7 @@ def _on_lattices(run: Run, rtol: float, n: int | None, peaks: bool = True) -> So
     points = points if fixed else task.aligned(points)
     best: Bracket | None = None
     near, failed, stopped = None if fixed else lattice.moved_in(problem), 0, False
-    if near is not None and (made := _bracket(Task(near), Task(near).aligned(1), deadline)) is not None:
+    if near is not None and (made := _bracket(Task(near[0]), near[1], deadline)) is not None:
         value = made.mechanism.enclose_loss(task.loss, sent=True)[1]
         best = replace(made, value=value, lower=0.0)  # what is proven is about the other loss
     while True:

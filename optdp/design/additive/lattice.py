@@ -229,22 +229,36 @@ def coarsest(jumps: list[Fraction]) -> int | None:
     return next(fits, None)
 
 
-def moved_in(problem: Problem) -> Problem | None:
-    """The problem with steps that are a little beyond ends of cells at these ends, as floats are that are more than their digits:
-    of its noise hardly any is between. None where there are no such steps.
+def moved_in(problem: Problem, most: int = 0) -> tuple[Problem, int] | None:
+    """(the problem with steps at ends of cells before them, where noise is found sooner and is no worse for the given one, how
+    many points per sensitivity that lattice has).
+
+    **Arguments:** `most`: the points per sensitivity of the lattices among which the nearest such ends are; 0: ends that steps
+    are a little beyond, as floats are that are more than their digits: of the noise hardly any is between.
+
+    **Returns** None where there are no such steps.
     """
     loss, width = problem.objective.loss, Fraction(problem.privacy.sensitivity)  # type: ignore[attr-defined]
     if not loss.steps or isinstance(problem.domain, Integers):
         return None
-    breaks, rows = loss.polynomials
-    for n in range(1, JUMPY + 1):
+    (first, *breaks), rows = loss.polynomials
+    best: tuple[Fraction, list[Fraction], int] | None = None
+
+    def made(moved: list[Fraction], n: int) -> tuple[Problem, int]:
+        return replace(problem, objective=WorstCase(Pieces((first, *moved), rows))), n
+
+    for n in range(1, (most or JUMPY) + 1):
+        half = Fraction(0 if most else 1, 2)  # off is by how much steps are beyond the last end, or the nearest
         for end in (Fraction(1, 2), Fraction(0)):
-            off = [(Fraction(1, 2) - beyond(n, [b / width], end)) % 1 - Fraction(1, 2) for b in breaks[1:]]
-            moved = [b - width * max(x, Fraction(0)) / n for b, x in zip(breaks[1:], off, strict=True)]
-            fits = all(a < b for a, b in pairwise([Fraction(0), *moved]))
-            if fits and max(off, default=0) > 0 and max(map(abs, off)) < (NEARLY if n <= COARSE else HARDLY):
-                return replace(problem, objective=WorstCase(Pieces((breaks[0], *moved), rows)))
-    return None
+            off = [(half - beyond(n, [b / width], end)) % 1 - half for b in breaks]
+            moved = [b - width * max(x, Fraction(0)) / n for b, x in zip(breaks, off, strict=True)]
+            if not all(a < b for a, b in pairwise([Fraction(0), *moved])) or max(off) <= 0:
+                continue
+            if not most and max(map(abs, off)) < (NEARLY if n <= COARSE else HARDLY):
+                return made(moved, n)
+            if most and (best is None or max(off) / n < best[0]):
+                best = max(off) / n, moved, n
+    return made(*best[1:]) if best else None
 
 
 def aligned(points: int, jumps: list[Fraction], steps: bool, bins: bool = False) -> int:
