@@ -1,5 +1,6 @@
 """Shared strategies and settings."""
 
+import gc
 import importlib
 import math
 import os
@@ -11,6 +12,15 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 import optdp
+
+gc.disable()  # while tests are collected, which leaves no cycles worth the search
+
+
+def pytest_collection_finish():
+    """What is loaded by now stays: it would be searched for cycles again and again."""
+    gc.enable()
+    gc.freeze()
+
 
 settings.register_profile(
     "ci", deadline=None, max_examples=40, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
