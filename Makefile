@@ -2,7 +2,8 @@
 PYTHON ?= python3
 BIN := .venv/bin
 # Each process has half of the files, in order, and then what the other has left: what tests of a file share is made once.
-RUN := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MPLBACKEND=agg $(BIN)/python -m pytest -n 2 --dist worksteal
+# Bytecode is kept whatever the environment says: each test that starts Python would compile the package anew.
+RUN := PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MPLBACKEND=agg $(BIN)/python -m pytest -n 2 --dist worksteal
 
 ONE := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MPLBACKEND=agg $(BIN)/python
 
