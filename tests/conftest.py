@@ -13,12 +13,9 @@ from hypothesis import HealthCheck, settings
 
 import optdp
 
-gc.disable()  # while tests are collected, which leaves no cycles worth the search
-
 
 def pytest_collection_finish():
     """What is loaded by now stays: it would be searched for cycles again and again."""
-    gc.enable()
     gc.freeze()
 
 
