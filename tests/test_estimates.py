@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from scipy.stats import beta, binom, chi2, chisquare, norm
+from scipy.optimize import brentq
+from scipy.stats import beta, binom, chi2, chisquare, kurtosis, norm
 from scipy.stats import t as student
 
 import optdp
@@ -1025,6 +1026,59 @@ def test_vectors_that_are_alike_have_the_errors_of_the_noise():
     cube = OneCoordinate(baselines.get("Duchi").make(optdp.Problem(optdp.LDP(1.0), (-1, 1), "abs")), 4)
     found = optdp.estimate(cube, np.zeros((50, 4)))
     assert 50 * found.standard_error**2 == pytest.approx(cube.variance(np.zeros(4)))
+
+
+def test_intervals_of_vectors_have_the_freedom_of_their_fourth_moments():
+    """A sum of squares scatters like that of 2 n/(kurtosis - 1) normal variables, at most n - 1; a band is Sidak's."""
+    mechanism, n, rng = optdp.solve_vector(1.0, 3).mechanism, 1000, np.random.default_rng(0)
+    rare = np.where(rng.random(n) < 0.02, 30.0, -0.2)
+    y = np.stack([np.tile([4.0, -4.0], n // 2), rare, 5 * rng.standard_normal(n)], axis=1)
+    mean, error = y.mean(axis=0), y.std(axis=0, ddof=1) / math.sqrt(n)
+    squares, cubes = (((y - mean) ** k).sum(axis=0) for k in (2, 3))
+    freedom = 2 * n / np.maximum(kurtosis(y, fisher=False) - 1, 2 * n / (n - 1))
+    found = optdp.estimate(mechanism, y, level=0.9)
+    assert found.standard_error == pytest.approx(error) and "domain's end" not in found.method
+    for (low, high), level in ((found.interval, 0.9), (found.band, 0.9 ** (1 / 3))):
+        half = student.ppf((1 + level) / 2, freedom) * error
+        below, above = (np.maximum(half, far) for far in reach(n, mean, squares, cubes, error, (-1.0, 1.0), level))
+        assert mean - low == pytest.approx(below) and high - mean == pytest.approx(above)
+
+
+def test_vectors_that_scatter_less_than_the_noise_have_its_variance_in_their_proportions():
+    mechanism = optdp.solve_vector(1.0, 3).mechanism
+    y = np.array([[0.3, 0.0, -0.1], [-0.1, 0.2, 0.1]] * 20)
+    squares = 40 * optdp.estimate(mechanism, y).standard_error ** 2
+    assert squares == pytest.approx(y.var(axis=0) * mechanism.variance(np.eye(3)[0]) / y.var(axis=0).sum())
+
+
+@pytest.mark.parametrize("value", [0.3, -0.3])
+def test_intervals_of_means_hold_what_noise_alone_explains(value):
+    """Outputs that are alike: of an input x whose noise is larger the average may be t sqrt(Var[Y | x]/n) away."""
+    mechanism, n, t = CompositeMechanism.private(1.0, 0.1), 1000, student.ppf(0.975, 999)
+    found, side = optdp.estimate(mechanism, np.full(n, value)), math.copysign(1.0, value)
+    far = brentq(lambda x: abs(x - value) - t * math.sqrt(mechanism.variance(x) / n), value, side)
+    near = value - side * t * math.sqrt(mechanism.variance(value) / n)
+    assert found.method == "average of the outputs" and found.interval == pytest.approx(sorted((near, far)), rel=1e-3)
+
+
+def test_directions_that_are_alike_have_the_errors_of_the_noise():
+    """Its second moment by quadrature of the density; ends by bisection of the binomial test, or of what is unseen."""
+    mechanism, turn = optdp.solve_piecewise(4.0, domain=optdp.Circle(24.0)).mechanism, math.tau / 24
+    y = (np.arange(2**16) + 0.5) * 24 / 2**16
+    sine, cosine = (
+        np.average(f(turn * (y - 5)), weights=mechanism.density(y, 5.0)) for f in (lambda u: np.sin(u) ** 2, np.cos)
+    )
+    for n in (20, 100):
+        found, error = optdp.estimate(mechanism, np.full(n, 5.0)), math.sqrt(sine / n)
+        few = lambda u, n=n: beta.ppf(0.025, n * (1 + math.sin(u)) / 2, n * (1 - math.sin(u)) / 2 + 1) - 0.5  # noqa: E731
+        many = lambda u, n=n, error=error: math.sin(u) - unseen(n, error, cosine + math.sin(u), 0.95)  # noqa: E731
+        end = brentq(few if n < 30 else many, 1e-3, math.pi / 2)
+        assert found.value == pytest.approx(5) and found.standard_error * turn == pytest.approx(error, rel=1e-4)
+        assert np.subtract(found.interval, 5) * turn == pytest.approx([-end, end], rel=1e-4)
+    y = mechanism.randomize(np.random.default_rng(0).normal(5, 2, 4000) % 24, 1)
+    found = optdp.estimate(mechanism, y)
+    mean = np.exp(1j * turn * (y - found.value))
+    assert found.standard_error * turn == pytest.approx(math.sqrt((mean.imag**2).mean() / 4000) / mean.real.mean())
 
 
 @pytest.mark.parametrize(("eps", "n"), [(20.0, 30), (20.0, 1000), (14.0, 1000), (10.0, 1000)])
