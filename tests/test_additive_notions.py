@@ -12,6 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
 from itertools import pairwise, product
 
+import mpmath
 import numpy as np
 import pytest
 from flint import arb, ctx
@@ -919,6 +920,43 @@ def test_what_keeps_a_curve_is_below_the_lowest_one_before_and_beyond_its_points
     gauss = optdp.GDP(1)
     for shape in ("falling", "convex"):  # between points through which its own curve goes it is above the lowest one
         assert optdp.Curve([(e, gauss.delta_at(e)) for e in (1.0, 2.0)], shape).implied_by(gauss) is None
+
+
+@pytest.mark.parametrize("count", [2, 3, 4, 5, 6, 7, 8])
+@pytest.mark.parametrize("first", [0.0, 0.3])
+def test_corners_of_a_convex_curve_are_the_largest_that_no_convex_curve_is_below(count, first):
+    """At 60 digits: secants through two points on one side, and the next point's value; before the first point a chord."""
+    steps = np.random.default_rng(count).random(count) + 0.1
+    curve = optdp.Curve.of(lambda e: 0.5 * math.exp(-2 * e) + 0.1 * math.exp(-e), first + np.cumsum(steps) - steps[0])
+    with mpmath.workdps(60):
+
+        def number(x):
+            return mpmath.mpf(Fraction(x).numerator) / Fraction(x).denominator
+
+        points, corners = (
+            [(mpmath.exp(number(e)), number(d)) for e, d in part] for part in (curve.points, curve.pairs)
+        )
+        secants = [(u, v, c, (d - c) / (v - u)) for (u, c), (v, d) in pairwise(points)]
+
+        def least(r):
+            beside = [c + slope * (r - u) for u, v, c, slope in secants if not u < r < v]
+            return max([0, *beside, *(d for u, d in points if u >= r)])
+
+        assert all(d <= least(r) + mpmath.mpf(10) ** -58 for r, d in corners)
+        (u, _, c, slope), (r, d) = secants[-1], corners[-1]
+        assert d == 0 <= c + slope * (r - u)
+        assert corners[0][0] == 1 and (first == 0 or abs(corners[0][1] - least(1)) < 1e-14)
+        for (u, c), (v, d) in pairwise(corners[first > 0 :]):
+            assert all(abs(c + (d - c) * t - least(u + (v - u) * t)) < 1e-14 for t in (0.1, 0.5, 0.9, 1))
+
+
+def test_corners_of_a_falling_curve_are_the_next_values():
+    points = [("1/2", "3/10"), (1, "1/10"), (2, "1/50")]
+    steps = (("1/2", "1/10"), (1, "1/50"), (2, 0))
+    expected = tuple((Fraction(e), Fraction(d)) for e, d in steps)
+    assert optdp.Curve(points, "falling").pairs == ((0, Fraction(3, 10)), *expected)
+    assert optdp.Curve([(0, "3/10"), *points], "falling").pairs == ((0, Fraction(3, 10)), *expected)
+    assert optdp.Curve([("1/4", 1), ("1/2", 1), *points[1:]], "falling").pairs == expected
 
 
 def divergences(noise, ratio, last):
