@@ -1180,6 +1180,52 @@ def test_bounded_noise_on_integers_in_bins_that_are_wider():
     assert found.interval[0] < 24.5 < found.interval[1] and abs(found.value - 24.5) < 4 * found.standard_error
 
 
+def test_bins_of_integers_hold_their_left_ends_and_the_last_one_both():
+    mechanism = optdp.solve_additive(1.0, 0.0, discrete=True, rtol=0.1).mechanism
+    channel = Channel.of(mechanism, span=(0.0, 10.0))
+    bins = (range(3), range(3, 7), range(7, 11))
+    expected = np.stack([channel.matrix(np.array(part, dtype=float)).mean(axis=1) for part in bins], axis=1)
+    assert mixed(channel, (0.0, 2.5, 7.0, 10.0)) == pytest.approx(expected, abs=1e-14)
+
+
+def test_people_are_in_the_middles_of_equal_parts_of_their_bins():
+    """The mean over other, more, inputs is the same up to the square of their distance."""
+    channel = Channel.coarse(CompositeMechanism.private(2.0, 0.3))
+    x = (np.arange(7000) + 0.5).reshape(2, 3500) / 3500 - 1
+    expected = np.stack([channel.matrix(part).mean(axis=1) for part in x], axis=1)
+    assert mixed(channel, (-1.0, 0.0, 1.0)) == pytest.approx(expected, abs=1e-6)
+
+
+def test_nodes_on_the_whole_line_integrate_a_density_over_each_cell():
+    edges = np.linspace(-1, 1, 65)
+    channel = Channel(optdp.solve_additive(1.0, 0.0, rtol=0.1).mechanism, np.empty(0), edges, 0.5, 2.0, False)
+    y, weight = channel._nodes()
+    found = (norm.pdf(y, 1.0, 1.5) * weight).reshape(64, -1).sum(axis=1)
+    ends = 0.5 + 2 * edges[1:-1] / (1 - edges[1:-1] ** 2)
+    assert found == pytest.approx(np.diff(norm.cdf(ends, 1.0, 1.5), prepend=0, append=1), abs=2e-6)
+
+
+def test_cells_hold_the_answer_without_noise_at_their_left_ends():
+    """Both where the ends are numbers, and where they are places of all of the line."""
+    mechanism = optdp.solve_additive(6.0, 0.1, rtol=0.1).mechanism
+    x = 0.25
+    for channel in (
+        Channel.of(mechanism, span=(0.0, 0.5)),
+        Channel(mechanism, np.empty(0), np.linspace(-1, 1, 9), x, 4.0, False),
+    ):
+        n, found = 20_000, channel.matrix(np.array([x]))[:, 0]
+        seen = channel.counts(mechanism.randomize(np.full(n, x), 1)) / n
+        assert np.abs(seen - found).max() < 5 * 0.5 / math.sqrt(n)
+
+
+def test_the_rest_is_what_atoms_leave():
+    mechanism = optdp.solve_additive(0.3, 0.0, discrete=True, rtol=0.1).mechanism
+    channel = Channel.of(mechanism, span=(0.0, 3.0))
+    found = channel.matrix(np.arange(4.0))
+    law = mechanism.probability(channel.atoms[:, None], np.arange(4.0))
+    assert channel.rest and found == pytest.approx(np.vstack([law, 1 - law.sum(axis=0)]), abs=1e-15)
+
+
 def test_quantiles_of_skewed_incomes_are_covered():
     """All of them lie in the first of the bins, near its end: the interval held the median in none of 100 surveys."""
     survey = optdp.plan({"income": optdp.Number(0, 1e6, outside="clip")}, 1.0, goal="quantile", n=2000)
