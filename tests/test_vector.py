@@ -169,6 +169,17 @@ def test_small_caps_of_large_spheres_are_expanded_rightly_and_fast():
 # --- sampling
 
 
+def test_a_row_is_undecided_where_its_error_or_more_of_its_toss_passes_an_integer():
+    """In one dimension: 5 and a little, each with its error, and a toss of 32 digits, of which there may be 2^-32 more."""
+    none, rows = np.zeros((3, 0), np.uint64), np.zeros(3, np.int64)
+    deep, tosses = (rows[:0], rows[:0], none[0]), np.array([[0], [2**31], [2**32 - 1]], np.uint32)
+    bits = directions.Bits(rows, rows, none.sum(axis=1), {}, none, deep, none, tosses)
+    for shift, low, undecided in ((0.0, 5, [1, 0, 1]), (2.0**-33, 5, [0, 0, 1]), (-(2.0**-33), 4, [1, 0, 0])):
+        factor = arb(5) + arb(shift)
+        found, open_ = directions._floats(np.ones((3, 1)), bits, None, lambda f=factor: f, 1.0, np.float64)
+        assert open_.tolist() == undecided and found[:, 0].tolist() == [low, 5, 5]
+
+
 @pytest.mark.parametrize("d", [1, 2, 3, 5, 40])
 def test_doubles_long_doubles_and_balls_agree(d):
     """The same bits give the same integers, except where the doubles say that they do not know."""
