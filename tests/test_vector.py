@@ -7,6 +7,7 @@ import time
 from dataclasses import replace
 from fractions import Fraction
 from functools import cache
+from itertools import pairwise
 from unittest import mock
 
 import numpy as np
@@ -167,6 +168,25 @@ def test_small_caps_of_large_spheres_are_expanded_rightly_and_fast():
 
 
 # --- sampling
+
+
+@pytest.mark.parametrize(("dim", "height"), [(2, 0.3), (3, 0.3), (8, 0.1), (8, 0.6)])
+def test_cells_of_heights_have_more_than_their_points_and_are_sure_of_fewer(dim, height):
+    """Of tau^(d - 2)/(1 + tau^2)^(d - 1), at both ends and in the middle of every cell, and at the mode."""
+    table, mode = directions.Heights(dim, height), math.sqrt((dim - 2) / dim)
+    for weights, edges, sure, (scale, factor) in table._sides:
+        assert sum(weights) == directions.LIMB
+        with ctx.workprec(128):
+            for i, (low, high) in enumerate(pairwise(edges.tolist())):
+                for tau in (low, (low + high) / 2, high, min(max(mode, low), high)):
+                    wanted = (
+                        scale
+                        * factor
+                        * (arb(high) - arb(low))
+                        * arb(tau) ** (dim - 2)
+                        / (1 + arb(tau) ** 2) ** (dim - 1)
+                    )
+                    assert bool(sure[i] * arb(weights[i]) / directions.LIMB <= wanted) and bool(wanted <= weights[i])
 
 
 def test_a_row_is_undecided_where_its_error_or_more_of_its_toss_passes_an_integer():
