@@ -1,7 +1,9 @@
 # Each target works in a fresh clone with Python (>= 3.11) and make alone: it builds .venv and installs what it needs there.
 PYTHON ?= python3
 BIN := .venv/bin
-RUN := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MPLBACKEND=agg $(BIN)/python -m pytest -n 2
+# Each process has half of the files, in order, and then what the other has left: what tests of a file share is made once.
+# Bytecode is kept whatever the environment says: each test that starts Python would compile the package anew.
+RUN := PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MPLBACKEND=agg $(BIN)/python -m pytest -n 2 --dist worksteal
 
 ONE := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MPLBACKEND=agg $(BIN)/python
 

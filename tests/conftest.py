@@ -1,5 +1,6 @@
 """Shared strategies and settings."""
 
+import gc
 import importlib
 import math
 import os
@@ -11,6 +12,12 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 import optdp
+
+
+def pytest_collection_finish():
+    """What is loaded by now stays: it would be searched for cycles again and again."""
+    gc.freeze()
+
 
 settings.register_profile(
     "ci", deadline=None, max_examples=40, derandomize=True, suppress_health_check=[HealthCheck.too_slow]

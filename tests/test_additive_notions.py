@@ -12,6 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
 from itertools import pairwise, product
 
+import mpmath
 import numpy as np
 import pytest
 from flint import arb, ctx
@@ -249,6 +250,52 @@ def test_likelihood_ratios_that_floats_cannot_tell_apart_are_in_order(size):
     p[: size // 2] = [int(x) << 75 for x in rng.integers(1, 50, size // 2)]  # others are far apart
     ratios = [Fraction(a, b) for a, b in Pair(p, q, sum(p))._ordered]
     assert ratios == sorted({Fraction(a, b) for a, b in zip(p, q, strict=True)}, reverse=True)
+
+
+@pytest.mark.parametrize(
+    ("mu", "eps"), [(1.0, 0.5), (0.25, 3.0), (8.0, 40.0), (1e-30, 2e-30), (1e-60, 2e-60), (1e-3, 0.01)]
+)
+def test_the_gaussians_delta_is_rounded_up_by_less_than_floats_see(mu, eps):
+    """At 150 digits, also where the two tails have a hundred bits in common."""
+    with mpmath.workdps(150):
+        m, e = mpmath.mpf(mu), mpmath.mpf(eps)
+        exact = mpmath.ncdf(m / 2 - e / m) - mpmath.exp(e) * mpmath.ncdf(-m / 2 - e / m)
+        found = optdp.GDP(mu).delta_at(eps)
+        assert 0 <= mpmath.mpf(found.numerator) / found.denominator - exact <= exact * mpmath.mpf(10) ** -17
+
+
+@pytest.mark.parametrize("mu", [0.5, 0.75, 1.0, 1.25, 2.0, 2.5, 3.0])
+def test_long_pairs_that_miss_a_mu_by_less_than_a_float_are_seen(mu):
+    """Two outcomes, each in 512 pieces, with the power Phi(mu) at the level 1/2, and more or less by 2^-70; or hardly more."""
+    total, pieces = 2**400, 512
+    with mpmath.workdps(150):
+        least = int(mpmath.floor(mpmath.ncdf(mu) * total / pieces)) * pieces
+    even = [total // (2 * pieces)] * (2 * pieces)
+    for more, answer in ((2**330, False), (-(2**330), True), (pieces, None)):
+        power = (least + more) // pieces
+        other = [power] * pieces + [total // pieces - power] * pieces
+        for pair in (Pair(other, even, total), Pair(even, other[::-1], total)):
+            assert optdp.GDP(mu).admits(pair) is answer
+    assert optdp.GDP(mu).implied_by(optdp.GDP(1.01 * mu)) is False
+
+
+def test_likelihood_ratios_of_shares_below_ordinary_floats_are_in_order():
+    """As floats the shares of the first two have the ratios 2 and 1.6."""
+    total = 2**1075
+    found = Pair([3, 17, total - 20], [2, 10, total - 12], total)
+    assert found._ordered == [(17, 10), (3, 2), (total - 20, total - 12)]
+
+
+@pytest.mark.parametrize(("alpha", "bound", "eps"), [(2, 0.5, 1.0), (1.5, 0.125, 0.5), (30, 1.0, 2.5), (2, 5.0, 0.0)])
+def test_the_delta_of_a_renyi_divergence_is_rounded_up_and_at_most_1(alpha, bound, eps):
+    """Canonne, Kamath and Steinke: the largest mean of (1 - e^(eps - z))_+ for a given one of e^((alpha - 1) z), at one z."""
+    with mpmath.workdps(150):
+        a, r = mpmath.mpf(alpha), mpmath.mpf(bound)
+        z = eps + mpmath.log(a / (a - 1))  # where the ratio of the two is largest
+        exact = min(mpmath.mpf(1), (1 - mpmath.exp(eps - z)) * mpmath.exp((a - 1) * (r - z)))
+        found = optdp.RDP(alpha, bound).delta_at(eps)
+        assert 0 <= mpmath.mpf(found.numerator) / found.denominator - exact <= exact * mpmath.mpf(10) ** -17
+    assert optdp.RDP(alpha, bound).implied_by(optdp.RDP(alpha + 1, 1.01 * bound)) is None
 
 
 @pytest.mark.parametrize("scale", [1, 2**1000])
@@ -919,6 +966,43 @@ def test_what_keeps_a_curve_is_below_the_lowest_one_before_and_beyond_its_points
     gauss = optdp.GDP(1)
     for shape in ("falling", "convex"):  # between points through which its own curve goes it is above the lowest one
         assert optdp.Curve([(e, gauss.delta_at(e)) for e in (1.0, 2.0)], shape).implied_by(gauss) is None
+
+
+@pytest.mark.parametrize("count", [2, 3, 4, 5, 6, 7, 8])
+@pytest.mark.parametrize("first", [0.0, 0.3])
+def test_corners_of_a_convex_curve_are_the_largest_that_no_convex_curve_is_below(count, first):
+    """At 60 digits: secants through two points on one side, and the next point's value; before the first point a chord."""
+    steps = np.random.default_rng(count).random(count) + 0.1
+    curve = optdp.Curve.of(lambda e: 0.5 * math.exp(-2 * e) + 0.1 * math.exp(-e), first + np.cumsum(steps) - steps[0])
+    with mpmath.workdps(60):
+
+        def number(x):
+            return mpmath.mpf(Fraction(x).numerator) / Fraction(x).denominator
+
+        points, corners = (
+            [(mpmath.exp(number(e)), number(d)) for e, d in part] for part in (curve.points, curve.pairs)
+        )
+        secants = [(u, v, c, (d - c) / (v - u)) for (u, c), (v, d) in pairwise(points)]
+
+        def least(r):
+            beside = [c + slope * (r - u) for u, v, c, slope in secants if not u < r < v]
+            return max([0, *beside, *(d for u, d in points if u >= r)])
+
+        assert all(d <= least(r) + mpmath.mpf(10) ** -58 for r, d in corners)
+        (u, _, c, slope), (r, d) = secants[-1], corners[-1]
+        assert d == 0 <= c + slope * (r - u)
+        assert corners[0][0] == 1 and (first == 0 or abs(corners[0][1] - least(1)) < 1e-14)
+        for (u, c), (v, d) in pairwise(corners[first > 0 :]):
+            assert all(abs(c + (d - c) * t - least(u + (v - u) * t)) < 1e-14 for t in (0.1, 0.5, 0.9, 1))
+
+
+def test_corners_of_a_falling_curve_are_the_next_values():
+    points = [("1/2", "3/10"), (1, "1/10"), (2, "1/50")]
+    steps = (("1/2", "1/10"), (1, "1/50"), (2, 0))
+    expected = tuple((Fraction(e), Fraction(d)) for e, d in steps)
+    assert optdp.Curve(points, "falling").pairs == ((0, Fraction(3, 10)), *expected)
+    assert optdp.Curve([(0, "3/10"), *points], "falling").pairs == ((0, Fraction(3, 10)), *expected)
+    assert optdp.Curve([("1/4", 1), ("1/2", 1), *points[1:]], "falling").pairs == expected
 
 
 def divergences(noise, ratio, last):

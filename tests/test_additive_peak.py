@@ -114,10 +114,11 @@ def test_draws():
 
 
 def test_what_the_noise_keeps():
-    noise = optdp.solve_additive(optdp.RDP(8, 14.0)).mechanism
-    assert noise.guarantee() == optdp.RDP(8, 14.0) and noise.satisfies(optdp.RDP(8, 13.9)) is None
-    assert noise.satisfies(optdp.ApproxDP(15.0, noise.delta(15.0) * (1 + 1e-9))) is True
-    assert noise.satisfies(optdp.RDP(4, 14.0)) is True  # Renyi divergences grow with their order
+    noise = optdp.solve_additive(optdp.RDP(8, 15.0)).mechanism
+    assert noise.guarantee() == optdp.RDP(8, 15.0) and noise.satisfies(optdp.RDP(8, 14.9)) is None
+    assert noise.delta(14.5) > 0 == noise.delta(15.5)
+    assert all(noise.satisfies(optdp.ApproxDP(eps, noise.delta(eps) * (1 + 1e-9))) for eps in (14.5, 15.5))
+    assert noise.satisfies(optdp.RDP(4, 15.0)) is True  # Renyi divergences grow with their order
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from dataclasses import replace
+from functools import cache
 from itertools import pairwise
 from statistics import NormalDist
 
@@ -90,6 +91,7 @@ def test_integers_agree_with_the_plain_program(eps, delta, width, level):
 
 
 def test_quantiles_rise_with_the_level_and_fall_with_the_budget():
+    @cache
     def value(eps, delta, level):
         return optdp.solve_additive(eps, delta, optdp.Quantile(level), rtol=0.05)
 

@@ -100,6 +100,13 @@ def test_what_is_zero_is_so_identically():
     assert not any(is_zero(*zeros[:k], other) for k, other in enumerate(others))
 
 
+def test_an_identity_is_decided_once(monkeypatch):
+    once = sp.Symbol("once", positive=True)
+    assert is_zero(sp.sin(once) ** 2 + sp.cos(once) ** 2 - 1)
+    monkeypatch.setattr(sp, "simplify", None)
+    assert is_zero(sp.sin(once) ** 2 + sp.cos(once) ** 2 - 1)
+
+
 class Denied(ast.NodeTransformer):
     """One node, denied."""
 

@@ -440,3 +440,16 @@ def test_a_no_is_about_the_mechanism():
     assert plain.satisfies(ideal(0.5, 0.5)) is gauss.satisfies(ideal(1.5, 1e-5)) is True
     noise = laplace(optdp.Profile([(0.5, 0.1), (1.0, 0.05)]))
     assert noise.delta(0.0) < 0.3 and noise.satisfies(optdp.Profile([(0.0, 0.3)]).in_real_arithmetic()) is None
+
+
+def test_noise_that_reaches_where_a_users_loss_is_not_known_does_not_stand_beside_it():
+    def names(privacy, loss):
+        return baselines.applicable(optdp.Problem(privacy, optdp.Line(), optdp.WorstCase(loss), optdp.Additive()))
+
+    few, pairs = optdp.ApproxDP(1.0, 0.01), optdp.Profile([(0.5, 0.1), (1.0, 0.05)])
+    mine = optdp.CustomLoss(np.square, shape="convex")
+    for privacy in (few, pairs):
+        assert "truncated Laplacian" in names(privacy, mine) and "Laplace" not in names(privacy, mine)
+    steep = optdp.CustomLoss(lambda d: np.where(d < 40, np.square(d), np.inf), shape="convex")
+    assert "uniform noise" in names(few, mine) and "uniform noise" not in names(few, steep)
+    assert "Laplace" in names(few, "squared")

@@ -251,10 +251,12 @@ def test_the_discoveries_are_decided_by_their_checks(monkeypatch):
     }.items():
         with monkeypatch.context() as patch:
             patch.setattr(bulk, name, change(getattr(bulk, name)))
-            outcomes = [
-                checks.abs_rate()[0],
-                checks.squared_rate_below()[0],
-                checks.squared_rate_above(),
-                checks.unbiased_rate(),
-            ]
-            assert not all(outcomes)
+            assert not all(
+                holds()
+                for holds in (
+                    lambda: checks.abs_rate()[0],
+                    lambda: checks.squared_rate_below()[0],
+                    checks.squared_rate_above,
+                    checks.unbiased_rate,
+                )
+            )

@@ -658,3 +658,43 @@ def test_the_worst_case_is_that_of_inputs_between_those_that_are_read(eps):
         squares = (mechanism.randomize(np.full(20_000, x), 1) - x) ** 2
         error = squares.std() / math.sqrt(squares.size)
         assert squares.mean() - 4 * error <= mechanism.enclose(optdp.At("squared", x))[1] <= worst
+
+
+@pytest.mark.parametrize("x", [1 - 2**-53, 1.0, 1 - 2**-50, 1 - 2**-50 + 2**-53, 1 + 2**-51])
+@pytest.mark.parametrize("eps", [0.5, 2.0, 5.0])
+def test_values_where_floats_are_few_hold_both_roundings_and_the_reading(eps, x):
+    """From uniform laws alone: a number that goes to one of two neighbours on a lattice adds f (1 - f), f its part in between."""
+    mechanism = CompositeMechanism.private(eps, 0.5, (1 - 2**-50, 1 + 2**-50))
+    step = Fraction(mechanism._sent().step)
+
+    def second(a, b, at):
+        """E(Z - at)^2 of what is sent of numbers that are uniform on [a, b]."""
+        sums = [t // 1 * Fraction(1, 6) + (t % 1) ** 2 / 2 - (t % 1) ** 3 / 3 for t in (a / step, b / step)]
+        return ((b - at) ** 3 - (a - at) ** 3) / (3 * (b - a)) + step**3 * (sums[1] - sums[0]) / (b - a)
+
+    mass, (low, high) = mechanism.exact_floor_mass, mechanism.exact_range
+    read = Fraction(float(mechanism.mean(x)))
+    half = mechanism.exact_window * (high - low) / 2
+    centre = (read - mass * (low + high) / 2) / (1 - mass)
+    exact = mass * second(low, high, Fraction(x)) + (1 - mass) * second(centre - half, centre + half, Fraction(x))
+    least, most = mechanism.enclose(optdp.At("squared", x))
+    assert least <= exact <= most <= exact + step**2 / 4
+    assert exact <= mechanism.enclose(optdp.WorstCase("squared"))[1]
+
+
+@pytest.mark.parametrize("x", [0.1, 0.3, 0.77])
+@pytest.mark.parametrize("cells", [1, 2, 4])
+def test_values_of_windows_of_few_cells_hold_the_toss_between_two_starts(cells, x):
+    """Middles of cells are sent, of a window that starts at one of two: a part f between them adds f (1 - f)."""
+    mechanism = CompositeMechanism((0.0, 1.0), cells, 1)
+    mass, (low, high), step = mechanism.exact_floor_mass, mechanism.exact_range, mechanism._sent().step
+    cell, read = (high - low) / CELLS, Fraction(float(mechanism.mean(x)))
+    start = ((read - mass * (low + high) / 2) / (1 - mass) - low) / cell - Fraction(cells, 2)
+    exact = mass * (high - low) ** 2 / 12
+    for first, odds in ((start // 1, 1 - start % 1), (start // 1 + 1, start % 1)):
+        for k in range(cells):
+            place = low + (first + k + Fraction(1, 2)) * cell
+            part = place / step % 1
+            exact += (1 - mass) * odds / cells * ((place - Fraction(x)) ** 2 + step**2 * part * (1 - part))
+    least, most = mechanism.enclose(optdp.At("squared", x))
+    assert least <= exact <= most

@@ -6,12 +6,14 @@ import math
 import pickle
 import re
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from scipy.stats import beta, binom, chi2, chisquare, norm
+from scipy.optimize import brentq
+from scipy.stats import beta, binom, chi2, chisquare, kurtosis, norm
 from scipy.stats import t as student
 
 import optdp
@@ -1027,6 +1029,59 @@ def test_vectors_that_are_alike_have_the_errors_of_the_noise():
     assert 50 * found.standard_error**2 == pytest.approx(cube.variance(np.zeros(4)))
 
 
+def test_intervals_of_vectors_have_the_freedom_of_their_fourth_moments():
+    """A sum of squares scatters like that of 2 n/(kurtosis - 1) normal variables, at most n - 1; a band is Sidak's."""
+    mechanism, n, rng = optdp.solve_vector(1.0, 3).mechanism, 1000, np.random.default_rng(0)
+    rare = np.where(rng.random(n) < 0.02, 30.0, -0.2)
+    y = np.stack([np.tile([4.0, -4.0], n // 2), rare, 5 * rng.standard_normal(n)], axis=1)
+    mean, error = y.mean(axis=0), y.std(axis=0, ddof=1) / math.sqrt(n)
+    squares, cubes = (((y - mean) ** k).sum(axis=0) for k in (2, 3))
+    freedom = 2 * n / np.maximum(kurtosis(y, fisher=False) - 1, 2 * n / (n - 1))
+    found = optdp.estimate(mechanism, y, level=0.9)
+    assert found.standard_error == pytest.approx(error) and "domain's end" not in found.method
+    for (low, high), level in ((found.interval, 0.9), (found.band, 0.9 ** (1 / 3))):
+        half = student.ppf((1 + level) / 2, freedom) * error
+        below, above = (np.maximum(half, far) for far in reach(n, mean, squares, cubes, error, (-1.0, 1.0), level))
+        assert mean - low == pytest.approx(below) and high - mean == pytest.approx(above)
+
+
+def test_vectors_that_scatter_less_than_the_noise_have_its_variance_in_their_proportions():
+    mechanism = optdp.solve_vector(1.0, 3).mechanism
+    y = np.array([[0.3, 0.0, -0.1], [-0.1, 0.2, 0.1]] * 20)
+    squares = 40 * optdp.estimate(mechanism, y).standard_error ** 2
+    assert squares == pytest.approx(y.var(axis=0) * mechanism.variance(np.eye(3)[0]) / y.var(axis=0).sum())
+
+
+@pytest.mark.parametrize("value", [0.3, -0.3])
+def test_intervals_of_means_hold_what_noise_alone_explains(value):
+    """Outputs that are alike: of an input x whose noise is larger the average may be t sqrt(Var[Y | x]/n) away."""
+    mechanism, n, t = CompositeMechanism.private(1.0, 0.1), 1000, student.ppf(0.975, 999)
+    found, side = optdp.estimate(mechanism, np.full(n, value)), math.copysign(1.0, value)
+    far = brentq(lambda x: abs(x - value) - t * math.sqrt(mechanism.variance(x) / n), value, side)
+    near = value - side * t * math.sqrt(mechanism.variance(value) / n)
+    assert found.method == "average of the outputs" and found.interval == pytest.approx(sorted((near, far)), rel=1e-3)
+
+
+def test_directions_that_are_alike_have_the_errors_of_the_noise():
+    """Its second moment by quadrature of the density; ends by bisection of the binomial test, or of what is unseen."""
+    mechanism, turn = optdp.solve_piecewise(4.0, domain=optdp.Circle(24.0)).mechanism, math.tau / 24
+    y = (np.arange(2**16) + 0.5) * 24 / 2**16
+    sine, cosine = (
+        np.average(f(turn * (y - 5)), weights=mechanism.density(y, 5.0)) for f in (lambda u: np.sin(u) ** 2, np.cos)
+    )
+    for n in (20, 100):
+        found, error = optdp.estimate(mechanism, np.full(n, 5.0)), math.sqrt(sine / n)
+        few = lambda u, n=n: beta.ppf(0.025, n * (1 + math.sin(u)) / 2, n * (1 - math.sin(u)) / 2 + 1) - 0.5  # noqa: E731
+        many = lambda u, n=n, error=error: math.sin(u) - unseen(n, error, cosine + math.sin(u), 0.95)  # noqa: E731
+        end = brentq(few if n < 30 else many, 1e-3, math.pi / 2)
+        assert found.value == pytest.approx(5) and found.standard_error * turn == pytest.approx(error, rel=1e-4)
+        assert np.subtract(found.interval, 5) * turn == pytest.approx([-end, end], rel=1e-4)
+    y = mechanism.randomize(np.random.default_rng(0).normal(5, 2, 4000) % 24, 1)
+    found = optdp.estimate(mechanism, y)
+    mean = np.exp(1j * turn * (y - found.value))
+    assert found.standard_error * turn == pytest.approx(math.sqrt((mean.imag**2).mean() / 4000) / mean.real.mean())
+
+
 @pytest.mark.parametrize(("eps", "n"), [(20.0, 30), (20.0, 1000), (14.0, 1000), (10.0, 1000)])
 def test_directions_are_covered_where_the_interval_is_narrow(eps, n):
     """Ends were nodes of a grid with steps of 24/4096: it was 0, 1, 30 and 81 % of the intervals that held the direction."""
@@ -1124,6 +1179,52 @@ def test_bounded_noise_on_integers_in_bins_that_are_wider():
     sent = noise.randomize(np.random.default_rng(0).integers(0, 50, 5000), 1)
     found = optdp.estimate(noise, sent, "quantile", q=0.5, bins=[0, 10, 20, 30, 40, 50])
     assert found.interval[0] < 24.5 < found.interval[1] and abs(found.value - 24.5) < 4 * found.standard_error
+
+
+def test_bins_of_integers_hold_their_left_ends_and_the_last_one_both():
+    mechanism = optdp.solve_additive(1.0, 0.0, discrete=True, rtol=0.1).mechanism
+    channel = Channel.of(mechanism, span=(0.0, 10.0))
+    bins = (range(3), range(3, 7), range(7, 11))
+    expected = np.stack([channel.matrix(np.array(part, dtype=float)).mean(axis=1) for part in bins], axis=1)
+    assert mixed(channel, (0.0, 2.5, 7.0, 10.0)) == pytest.approx(expected, abs=1e-14)
+
+
+def test_people_are_in_the_middles_of_equal_parts_of_their_bins():
+    """The mean over other, more, inputs is the same up to the square of their distance."""
+    channel = Channel.coarse(CompositeMechanism.private(2.0, 0.3))
+    x = (np.arange(7000) + 0.5).reshape(2, 3500) / 3500 - 1
+    expected = np.stack([channel.matrix(part).mean(axis=1) for part in x], axis=1)
+    assert mixed(channel, (-1.0, 0.0, 1.0)) == pytest.approx(expected, abs=1e-6)
+
+
+def test_nodes_on_the_whole_line_integrate_a_density_over_each_cell():
+    edges = np.linspace(-1, 1, 65)
+    channel = Channel(optdp.solve_additive(1.0, 0.0, rtol=0.1).mechanism, np.empty(0), edges, 0.5, 2.0, False)
+    y, weight = channel._nodes()
+    found = (norm.pdf(y, 1.0, 1.5) * weight).reshape(64, -1).sum(axis=1)
+    ends = 0.5 + 2 * edges[1:-1] / (1 - edges[1:-1] ** 2)
+    assert found == pytest.approx(np.diff(norm.cdf(ends, 1.0, 1.5), prepend=0, append=1), abs=2e-6)
+
+
+def test_cells_hold_the_answer_without_noise_at_their_left_ends():
+    """Both where the ends are numbers, and where they are places of all of the line."""
+    mechanism = optdp.solve_additive(6.0, 0.1, rtol=0.1).mechanism
+    x = 0.25
+    for channel in (
+        Channel.of(mechanism, span=(0.0, 0.5)),
+        Channel(mechanism, np.empty(0), np.linspace(-1, 1, 9), x, 4.0, False),
+    ):
+        n, found = 20_000, channel.matrix(np.array([x]))[:, 0]
+        seen = channel.counts(mechanism.randomize(np.full(n, x), 1)) / n
+        assert np.abs(seen - found).max() < 5 * 0.5 / math.sqrt(n)
+
+
+def test_the_rest_is_what_atoms_leave():
+    mechanism = optdp.solve_additive(0.3, 0.0, discrete=True, rtol=0.1).mechanism
+    channel = Channel.of(mechanism, span=(0.0, 3.0))
+    found = channel.matrix(np.arange(4.0))
+    law = mechanism.probability(channel.atoms[:, None], np.arange(4.0))
+    assert channel.rest and found == pytest.approx(np.vstack([law, 1 - law.sum(axis=0)]), abs=1e-15)
 
 
 def test_quantiles_of_skewed_incomes_are_covered():
@@ -1310,17 +1411,16 @@ def test_means_of_any_symbols_are_those_of_small_ones(symbols, prior):
         assert found.standard_error / 2 / (half[2] - half[0]) == pytest.approx(wanted.standard_error / 4, rel=1e-6)
 
 
-@pytest.mark.parametrize(
-    "mechanism",
-    [
-        optdp.solve_vector(1.0, 3).mechanism, optdp.solve_vector(1.0, 3, inputs="ball").mechanism,
-        optdp.solve_vector(1.0, 3, norm="linf").mechanism,
-    ],
-    ids=lambda mechanism: str(mechanism.domain),
-)  # fmt: skip
+@cache
+def vectors(**options):
+    return optdp.solve_vector(1.0, 3, **options).mechanism
+
+
+@pytest.mark.parametrize("options", [{}, {"inputs": "ball"}, {"norm": "linf"}], ids=str)
 @pytest.mark.parametrize("n", [1, 10, 100])
-def test_intervals_of_vectors_end_where_the_domain_does_and_cover(mechanism, n):
+def test_intervals_of_vectors_end_where_the_domain_does_and_cover(options, n):
     """An interval of a coordinate of unit vectors was [0.80, 2.07]."""
+    mechanism = vectors(**options)
     rng, runs, truth = np.random.default_rng(0), 300, np.eye(3)[0]
     covered, bands = np.zeros(3), 0
     for _ in range(runs):

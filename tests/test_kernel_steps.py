@@ -14,7 +14,10 @@ from scipy.optimize import linprog
 import optdp
 from optdp.certificates.kernel import KernelCertificate
 from optdp.design.kernel import steps
+from optdp.design.kernel.search import Search
+from optdp.design.registry import Run
 from optdp.problem import losses
+from optdp.solvers.lp import LinearStatus, SolverFailure
 
 #: Two steps, the first at half of the second, the domain a multiple of both; two that have 1/24 in common.
 HALVES = optdp.Pieces((0, "1/4", "1/2"), ((0,), ("1/2",), (1,)))
@@ -220,3 +223,19 @@ def test_steps_that_floats_do_not_hold_have_the_best_outputs_of_those_that_they_
     meant = optdp.solve_kernel(2.0, optdp.Pieces((0, "1/10", "3/10"), ((0,), (1,), (2,))))
     assert meant.gap <= 1e-9 and mine.value <= meant.value * (1 + 1e-9) and mine.lower_bound <= meant.lower_bound
     assert mine.program.message == "floats are too far apart for the best outputs"
+
+
+def test_a_search_that_is_stopped_between_its_two_priors_keeps_the_first(monkeypatch):
+    dual, calls = Search._dual, []
+
+    def once(search, *given):
+        calls.append(given)
+        if len(calls) > 1:
+            monkeypatch.setattr(Run, "left", lambda run: 0.0)
+            raise SolverFailure("stopped", LinearStatus.TIME_LIMIT)
+        return dual(search, *given)
+
+    monkeypatch.setattr(Search, "_dual", once)
+    solution = optdp.solve_kernel(1.0, optdp.Pieces((0, "1/8"), ((0, 1), (1, 1))), rtol=1e-3, time_limit=30.0)
+    assert len(calls) == 2 and solution.status is optdp.Status.TIME_LIMIT and solution.gap < 0.1
+    assert solution.verify()

@@ -7,6 +7,7 @@ import time
 from dataclasses import replace
 from fractions import Fraction
 from functools import cache
+from itertools import pairwise
 from unittest import mock
 
 import numpy as np
@@ -167,6 +168,36 @@ def test_small_caps_of_large_spheres_are_expanded_rightly_and_fast():
 
 
 # --- sampling
+
+
+@pytest.mark.parametrize(("dim", "height"), [(2, 0.3), (3, 0.3), (8, 0.1), (8, 0.6)])
+def test_cells_of_heights_have_more_than_their_points_and_are_sure_of_fewer(dim, height):
+    """Of tau^(d - 2)/(1 + tau^2)^(d - 1), at both ends and in the middle of every cell, and at the mode."""
+    table, mode = directions.Heights(dim, height), math.sqrt((dim - 2) / dim)
+    for weights, edges, sure, (scale, factor) in table._sides:
+        assert sum(weights) == directions.LIMB
+        with ctx.workprec(128):
+            for i, (low, high) in enumerate(pairwise(edges.tolist())):
+                for tau in (low, (low + high) / 2, high, min(max(mode, low), high)):
+                    wanted = (
+                        scale
+                        * factor
+                        * (arb(high) - arb(low))
+                        * arb(tau) ** (dim - 2)
+                        / (1 + arb(tau) ** 2) ** (dim - 1)
+                    )
+                    assert bool(sure[i] * arb(weights[i]) / directions.LIMB <= wanted) and bool(wanted <= weights[i])
+
+
+def test_a_row_is_undecided_where_its_error_or_more_of_its_toss_passes_an_integer():
+    """In one dimension: 5 and a little, each with its error, and a toss of 32 digits, of which there may be 2^-32 more."""
+    none, rows = np.zeros((3, 0), np.uint64), np.zeros(3, np.int64)
+    deep, tosses = (rows[:0], rows[:0], none[0]), np.array([[0], [2**31], [2**32 - 1]], np.uint32)
+    bits = directions.Bits(rows, rows, none.sum(axis=1), {}, none, deep, none, tosses)
+    for shift, low, undecided in ((0.0, 5, [1, 0, 1]), (2.0**-33, 5, [0, 0, 1]), (-(2.0**-33), 4, [1, 0, 0])):
+        factor = arb(5) + arb(shift)
+        found, open_ = directions._floats(np.ones((3, 1)), bits, None, lambda f=factor: f, 1.0, np.float64)
+        assert open_.tolist() == undecided and found[:, 0].tolist() == [low, 5, 5]
 
 
 @pytest.mark.parametrize("d", [1, 2, 3, 5, 40])

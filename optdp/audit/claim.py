@@ -22,6 +22,7 @@ from __future__ import annotations
 import enum
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
 
 
@@ -164,17 +165,21 @@ def is_zero(*expressions: Any) -> bool:
     """Whether they all are zero, identically: as quotients of polynomials where they are, by sympy's simplifications else."""
     import sympy as sp
 
-    def one(expression: Any) -> bool:
-        if not expression.is_rational_function():
-            return any(sp.simplify(form) == 0 for form in (expression, sp.expand(expression)))
-        # At primes' inverses a quotient with rational coefficients is a rational: if it is another one than 0, that decides.
-        names = sorted(expression.free_symbols, key=str)
-        at = expression.subs({name: sp.Rational(1, sp.prime(k + 4)) for k, name in enumerate(names)})
-        if at.is_Rational and at != 0:
-            return False
-        return bool(sp.cancel(expression) == 0 or sp.simplify(expression) == 0)
+    return all(_vanishes(sp.sympify(expression)) for expression in expressions)
 
-    return all(one(sp.sympify(expression)) for expression in expressions)
+
+@cache  # discoveries rest on claims, and so decide the same identities again
+def _vanishes(expression: Any) -> bool:
+    import sympy as sp
+
+    if not expression.is_rational_function():
+        return any(sp.simplify(form) == 0 for form in (expression, sp.expand(expression)))
+    # At primes' inverses a quotient with rational coefficients is a rational: if it is another one than 0, that decides.
+    names = sorted(expression.free_symbols, key=str)
+    at = expression.subs({name: sp.Rational(1, sp.prime(k + 4)) for k, name in enumerate(names)})
+    if at.is_Rational and at != 0:
+        return False
+    return bool(sp.cancel(expression) == 0 or sp.simplify(expression) == 0)
 
 
 #: Every claim by id, in the order in which the files of the papers define them.

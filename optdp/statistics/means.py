@@ -308,7 +308,7 @@ def mean_direction(mechanism: Mechanism, data: Data, ask: Ask) -> Estimate:
     # A direction and the opposite one have the same normal component: they are told apart where the mean vector is told from 0,
     # by its length, which for two normal variables is above r with the chance exp(-r^2/2). At quarter turns it is the component.
     either = min(math.erf(math.sqrt(-math.log1p(-ask.level))), math.nextafter(1.0, 0.0))
-    if max(-low, high) >= np.pi / 2 or not rejected(np.pi / 2 * np.array([-1, 1]), either).all():
+    if not rejected(np.pi / 2 * np.array([-1, 1]), either).all():
         low, high = -np.pi, np.pi
     value = domain.start + (middle % (2 * np.pi)) / turn
     reach = value + low / turn, value + high / turn

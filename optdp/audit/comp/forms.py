@@ -34,6 +34,7 @@ def base(name: str) -> sp.Expr:
     return y if require.choice("base", name, BASES) == "B1" else y - (y - t) / L**4 * x**4
 
 
+@cache
 def moment(of: str, power: int) -> sp.Expr:
     """The integral of x^power H or x^power G."""
     if of in BASES:

@@ -33,6 +33,7 @@ def pieces(kind: str) -> list[tuple[sp.Expr, sp.Expr, sp.Expr]]:
     return [*outside, (left, k * x, floor + rise * (y - left)), (k * x, right, floor + rise * (right - y))]
 
 
+@cache
 def moment(kind: str, power: int) -> sp.Expr:
     """The integral of y^power times the density."""
     return sp.simplify(sum(sp.integrate(sp.expand(y**power * f), (y, low, high)) for low, high, f in pieces(kind)))
@@ -72,6 +73,7 @@ def stationary(kind: str) -> sp.Poly:
     return sp.Poly(max(factors, key=lambda f: sp.degree(f, eta)), eta)
 
 
+@cache
 def parametric(kind: str) -> sp.Expr:
     """E as a function of the optimal eta (and x): the stationarity condition is quadratic in E - 1, with one positive root.
 
@@ -82,6 +84,7 @@ def parametric(kind: str) -> sp.Expr:
     return next(root for root in roots if sp.N(root.subs(point)) > 1)
 
 
+@cache
 def small_eps_limit(kind: str) -> sp.Expr:
     """lim eps^2 times the least variance, for eps to 0 (the same for every x): the minimum over eta of the leading term."""
     leading = sp.limit(sp.simplify((E - 1) ** 2 * variance(kind)), E, 1)

@@ -191,7 +191,7 @@ class Search:
                     t = factor * np.interp(x, *self.reaches)
                     cuts = cuts + Cuts(x, x + a * t, x + b * t)
             try:
-                if not self.run.left():
+                if not (start or self.run.left()):
                     raise SolverFailure("the time limit was reached before the tolerance", LinearStatus.TIME_LIMIT)
                 self.run.progress(f"{y.size} outputs, {inputs.size} inputs", self.bound, self.value)
                 found = start[0] if start else master.solve(task, y, cuts, rtol / 20)
@@ -327,8 +327,12 @@ class Search:
         k = 0 if floors[1].value > floors[0].value * (1 - rtol) else min((0, 1), key=value)
         self.task, (y, inputs) = tasks[k], meshes[k]
         unders, duals = [replace(self.task, stretch=stretch) for stretch in (1 - BESIDE, 1.0)], []
-        for self.under in unders:
-            duals.append(self._dual(floors[k], y, inputs))
+        try:
+            for self.under in unders:
+                duals.append(self._dual(floors[k], y, inputs))
+        except SolverFailure as failure:  # the floor, and the first prior if there is one, are what this search has
+            log.debug("one prior of two: %s", failure)
+            duals += [None] * (2 - len(duals))
 
         def bound(k: int) -> float:
             dual = duals[k]

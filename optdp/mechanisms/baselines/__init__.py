@@ -23,6 +23,7 @@ from fractions import Fraction
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from flint import ctx
 
 from optdp.exact import Number, enclosures, require
@@ -101,16 +102,28 @@ def baselines(
 def applicable(problem: Problem) -> dict[str, Mechanism]:
     """Every baseline that may stand beside the optimum of `problem`, built with its privacy and domain: name -> mechanism.
 
-    Those with outputs where the problem does not allow them are left out, and biased ones if it asks for unbiased ones. Whether
-    they belong to the problem's family is not asked: the family is the author's choice, and they may do better than its best.
+    Those with outputs where the problem does not allow them are left out, noise that reaches where a user's loss is not known or
+    not finite, and biased ones if the problem asks for unbiased ones. Whether they belong to the problem's family is not asked:
+    the family is the author's choice, and they may do better than its best.
     """
     known = baselines(problem.domain.tag, problem.privacy.tag, True if problem.unbiased else None)
-    made = {name: baseline.make(problem) for name, baseline in known.items()}
+    made = {name: mechanism for name, baseline in known.items() if (mechanism := baseline.make(problem)) is not None}
+    made = {name: mechanism for name, mechanism in made.items() if _known_for(mechanism, problem)}
     if problem.outputs is None:
-        return {name: mechanism for name, mechanism in made.items() if mechanism is not None}
+        return made
     low, high = problem.outputs
-    built = {name: (mechanism, *mechanism.support()) for name, mechanism in made.items() if mechanism is not None}
+    built = {name: (mechanism, *mechanism.support()) for name, mechanism in made.items()}
     return {name: mechanism for name, (mechanism, least, most) in built.items() if low <= least and most <= high}
+
+
+def _known_for(mechanism: Mechanism, problem: Problem) -> bool:
+    """Whether the loss is one wherever noise reaches: a user's own is known up to a distance, and may be infinite beyond one."""
+    radius: Callable[[], float] | None = getattr(mechanism, "noise_radius", None)
+    if radius is None or not problem.loss.assumptions:
+        return True
+    far = radius()
+    with np.errstate(over="ignore"):
+        return math.isfinite(far) and math.isfinite(far * float(problem.loss.of(0.0, far)))
 
 
 def float_below(eps: Number) -> float:
@@ -193,6 +206,7 @@ def _for_notion(kind: str, problem: Problem) -> Mechanism | None:
     named = {"Staircase": _staircase, "cut": _cut_staircase}
     make = named.get(kind, partial(_noise, kind))
     found = [noise for way in ways if (noise := make(replace(problem, privacy=way))) is not None]
+    found = [noise for noise in found if _known_for(noise, problem)]
     return min(found, key=lambda noise: noise.worst_case_loss(problem.loss), default=None)
 
 
