@@ -18,6 +18,9 @@ A notion that implies delta(eps) at every eps (a profile, Gaussian DP) has this 
    lost where a cell ends at a jump. "bins" in place of "nodes": X goes to the bin (kh, (k+1)h] that it falls in, on either side
    of 0 (0 itself with a fair coin), and c_k = L(kh), on the line again the limit from above: the discretisation of Geng and
    Viswanath for n = 1. A step function whose jumps are multiples of h loses nothing by it.)
+   *Steps a little beyond* the end of a cell, as floats are that are more than their digits: with L' the same with a step at b in
+   place of b + w, E L(X) >= E L'(X) - rise P(b <= |X| <= b + w), and each of the two intervals has k disjoint shifts by at most
+   Delta, k < 1/w, one of which has a probability of at most 1/k: the interval's is at most E/k + delta, for every eps.
    *Ties* do not commute with shifts, and need not: let I be a finite set of cells with union S, D the atoms of X, countably
    many, and d slightly less than sh with D and D - d disjoint. Then T = S less D - d has all of the mass of S, and T + d no atom:
    P(X in S) = P(X in T) <= E P(X in T + d) + delta <= E mu(S + d) + delta with mu the law without its atoms, and
@@ -71,6 +74,7 @@ from optdp.problem import (
     Profile,
     WorstCase,
 )
+from optdp.problem.losses import Pieces
 
 #: Costs and multipliers are rounded to multiples of 2^-SCALE (costs downwards), e^eps up to a multiple of 2^-RATIO.
 SCALE = 110
@@ -160,13 +164,15 @@ class AdditiveCertificate(Certificate):
     """A dual point for the lattice of step sensitivity/n.
 
     **Arguments:** `n`: lattice points per sensitivity; `rounding`: "nodes" or "bins" (step 2 above); `multipliers`: the dual
-    point, in units in which the sensitivity is 1 and the loss L(sensitivity x), over sensitivity^q for a power.
+    point, in units in which the sensitivity is 1 and the loss L(sensitivity x), over sensitivity^q for a power; `moved`: steps up
+    to this share of the sensitivity beyond the end of a cell are moved to it (on the line).
     """
 
     tag = "additive"
     n: Annotated[int, Within(1, POINTS)]
     rounding: Literal["nodes", "bins"]
     multipliers: Annotated[tuple[Multiplier, ...], Within(most=POINTS)]
+    moved: Annotated[float, Within(0.0, 1.0)] = field(default=0.0, metadata=OPTIONAL)
 
     def bound(self, problem: Problem) -> Bound:
         problem = on_integers(problem)
@@ -227,9 +233,11 @@ class AdditiveCertificate(Certificate):
         deltas = {eps: privacy.delta_at(eps) for eps in every}
         if None in deltas.values():
             self._refuse(f"{privacy.adjective} implies no (eps, delta)-privacy that is known here")
-        costs = lattice_costs(problem.objective.loss, privacy.sensitivity, self.n, last, discrete, self.rounding)
+        loss, budget = problem.objective.loss, Fraction(0)
+        if self.moved and loss.steps and not discrete:
+            loss, budget = self._moved_in(loss, privacy, every)
+        costs = lattice_costs(loss, privacy.sensitivity, self.n, last, discrete, self.rounding)
         folded = self._weights(last) * (costs << RATIO)
-        budget = Fraction(0)
         rises = np.zeros(2 * last + 1, dtype=object)  # of what goes on without end, at -last..last
         for m, eps in zip(self.multipliers, points, strict=True):
             stream = _integers(m.values)
@@ -244,6 +252,21 @@ class AdditiveCertificate(Certificate):
         floor = folded // (self._weights(last) << RATIO)
         value: Fraction = (int(floor.min()) - budget) / 2**SCALE
         return value
+
+    def _moved_in(self, loss: DistanceLoss, privacy: Any, every: set[Any]) -> tuple[DistanceLoss, Fraction]:
+        """(the loss with steps at the ends of cells before them, by how much more it may cost, in units of 2^-SCALE)."""
+        (first, *breaks), rows = loss.polynomials  # type: ignore[misc]
+        half, unit = Fraction(self.rounding == "nodes", 2), Fraction(privacy.sensitivity) / self.n
+        off = [(b / unit - half) % 1 / self.n for b in breaks]
+        off = [w if w <= self.moved else Fraction(0) for w in off]
+        places = [b - w * self.n * unit for b, w in zip(breaks, off, strict=True)]
+        if not any(off) or not all(a < b for a, b in pairwise([first, *places])):
+            return loss, Fraction(0)
+        translates = max(math.ceil(1 / max(off)) - 1, 1)
+        known = [(e, privacy.delta_at(e)) for e in every | set(range(1, 31))]
+        share = min(enclosures.exp_above(e) / translates + d for e, d in known if d is not None)
+        rises = sum(b[0] - a[0] for (a, b), w in zip(pairwise(rows), off, strict=True) if w)
+        return Pieces((first, *places), rows), 2 * share * rises * 2**SCALE
 
     def _weights(self, last: int) -> np.ndarray:
         """m_a for a = 0..last: how many lattice points lie at distance a."""

@@ -31,7 +31,7 @@ from optdp.certificates.half_lines import HalfLinesCertificate
 from optdp.design.additive import approximate, lattice, rounded
 from optdp.design.additive.approximate import MAX_POINTS, private_finite
 from optdp.design.additive.graded import DULL, Mesh, Relaxation, spaced
-from optdp.design.additive.lattice import Bracket, LatticeTask, as_weights, cut_off, pairs_of, private_geometric
+from optdp.design.additive.lattice import HARDLY, Bracket, LatticeTask, as_weights, cut_off, pairs_of, private_geometric
 from optdp.design.additive.pairs import LATE, MOST_ROWS, WrittenOut, by_one, from_single, under_curve
 from optdp.design.additive.tails import Cut, GaussianCurve, PolygonCurve, TailProgram, multipliers_of, rare_level
 from optdp.design.registry import Run, register
@@ -459,8 +459,10 @@ def _on_lattices(run: Run, rtol: float, n: int | None, gaussian: bool) -> Soluti
         known = from_single(run, approximate.design).better(known)
     whole = known
     inwards: Iterator[tuple[Problem, int | None] | None] = iter(())
-    if task.loss.steps and not fixed and not task.fits and math.isnan(task.target):
-        inwards = (lattice.moved_in(problem, most) for most in NEAREST)
+    if task.loss.steps and not fixed and math.isnan(task.target) and not known.gap <= rtol:
+        near = lattice.moved_in(problem)
+        whole = known = _borrowed(run, gaussian, known, [near] if near else [], run.seconds + run.left() / 2, rtol)
+        inwards = (lattice.moved_in(problem, most) for most in NEAREST if not task.fits)
     for size in [] if known.gap <= rtol else [points] if fixed else _sizes(task, points):
         if size * (task.radius + 2) > MAX_POINTS or (known.mechanism and size**2 * (task.radius + 2) > MOST_PAIRS):
             break
@@ -491,8 +493,6 @@ def _on_lattices(run: Run, rtol: float, n: int | None, gaussian: bool) -> Soluti
             break
     if task.loss.exponent is None and not fixed and not whole.gap <= rtol and math.isnan(task.target):
         powers = [(replace(problem, objective=WorstCase(power)), None) for power in ("squared", "abs")]
-        near = lattice.moved_in(problem)
-        whole = _borrowed(run, gaussian, whole, [near] if near else [], (1 + LATE) * run.time_limit)
         whole = _borrowed(run, gaussian, whole, powers, (1 + LATE * math.isinf(whole.value)) * run.time_limit)
     if whole.mechanism is None or math.isinf(whole.value):
         raise ValueError(
@@ -548,10 +548,11 @@ def _sizes(task: Task, points: int) -> Iterator[int]:
 
 
 def _borrowed(
-    run: Run, gaussian: bool, best: Bracket, others: Sequence[tuple[Problem, int | None]], until: float
-) -> Bracket:
+    run: Run, gaussian: bool, best: Bracket, others: Sequence[tuple[Problem, int | None]], until: float,
+    rtol: float = BORROWED,
+) -> Bracket:  # fmt: skip
     """Noise that is good for other losses, such as steps moved in a little, where the lattices of a loss are too coarse; in so
-    many seconds from the start, all in all.
+    many seconds from the start, all in all, and to this tolerance.
 
     **Arguments:** `others`: problems, and the points per sensitivity of their lattices, if these are known.
     """
@@ -562,8 +563,10 @@ def _borrowed(
             progress = run.progress.part(f"noise for {loss}", best.lower, best.value)
             known = replace(run, problem=other, time_limit=left, began=time.perf_counter(), progress=progress)
             with contextlib.suppress(ValueError, SolverFailure):
-                rtol = max(run.rtol, min(BORROWED, best.gap / 8))
-                made = design(replace(known, rtol=rtol), n=n, gaussian=gaussian)
+                close = max(run.rtol, min(rtol, best.gap / 8))
+                made = design(replace(known, rtol=close), n=n, gaussian=gaussian)
+                if isinstance(made.certificate, AdditiveCertificate):
+                    best = best.proven(replace(made.certificate, moved=float(HARDLY)), run.problem)
                 value = made.mechanism.enclose(run.problem.objective)[1]
                 if value < best.value:
                     kind = f"noise for {loss}, which is better than what was found for this loss"
