@@ -272,12 +272,20 @@ class TailProgram:
             ]
             here, there = np.maximum(-np.diff(here), 0.0), np.maximum(-np.diff(there), 0.0)
             ignored = here + there <= 1e-3 * self.curve.rare / self.n * np.diff(at)
-            if self.free:  # T_size is all that lies beyond
-                ignored |= ((at < self.mirror - self.size) | (at + shifts >= self.size))[:, :-1]
+            rest = np.full(shifts.size, at.shape[1])
+            if self.free:  # T_size is all that lies beyond: what is shifted there is in a set as a whole, or not at all
+                far = (at + shifts >= self.size)[:, :-1]
+                rest = np.argmax(far, axis=1)
+                each = np.arange(rest.size)
+                for masses in (here, there):
+                    masses[each, rest] = (masses * far).sum(axis=1)
+                far[each, rest] = False
+                ignored |= far | (at < self.mirror - self.size)[:, :-1]
             for k, chosen, over, eps, delta in broken_sets(
                 self.curve, here, there, ignored, self.known, tolerance, EACH, q
             ):
                 ends = np.flatnonzero(np.diff(chosen.astype(np.int8), prepend=0, append=0))
+                ends = ends[ends <= rest[k]]
                 found.append((over, Cut(tuple(at[k, ends].tolist()), int(shifts[k, 0]), eps, delta)))
             if any(cut.key not in self.seen for _, cut in found):
                 break
