@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -240,6 +241,44 @@ def test_thresholds_under_gaussian_privacy_are_no_worse_than_noise_for_squares(l
     assert found.status is optdp.Status.GAP and found.mechanism.satisfies(optdp.GDP(3.0))
     found.save(tmp_path / "found.json")
     assert optdp.Solution.load(tmp_path / "found.json").verify()
+
+
+@pytest.mark.parametrize(
+    ("mu", "limit", "most"), [(1.0, 0.1, 2e-4), (1.0, 0.55, 2e-4), (3.0, 0.2, 1e-3), (2.0, 0.37, 0.01)]
+)
+def test_thresholds_between_the_ends_of_coarse_cells_under_gaussian_privacy(mu, limit, most):
+    """Floats a little beyond the end of a cell (gaps of 0.01 to 0.03 came back), and a limit far from all of few points (0.1)."""
+    found = optdp.solve_additive(optdp.GDP(mu), loss=optdp.Threshold(limit), rtol=max(most, 1e-3))
+    assert found.gap < most and found.verify()
+    farther = optdp.solve_additive(optdp.GDP(mu), loss=optdp.Threshold(limit + 0.2), n=4)
+    nearer = optdp.solve_additive(optdp.GDP(mu), loss=optdp.Threshold(0.9 * limit), n=4)
+    assert farther.lower_bound <= found.value and found.lower_bound <= nearer.value
+
+
+@pytest.mark.parametrize("moved", [1e-9, 0.3, 1.0])
+@pytest.mark.parametrize("privacy", [optdp.GDP(2), optdp.Profile([(0.5, 0.01), (1, 1e-4)])])
+def test_what_steps_cost_less_that_are_moved_in(privacy, moved):
+    """A proof for steps at 1/4 and 3/4 holds for later ones, at the price of the most that noise may have in between."""
+
+    def problem(*steps):
+        loss = optdp.Pieces((0, *steps), ((0,), (1,), (3,)))
+        return optdp.Problem(privacy, optdp.Line(), optdp.WorstCase(loss), optdp.Additive())
+
+    exactly = optdp.solve(problem("1/4", "3/4"), rtol=1e-3)
+    proof = replace(exactly.certificate, moved=moved)
+    assert proof.bound(exactly.problem).value == pytest.approx(exactly.lower_bound, rel=1e-15)
+    for off in (Fraction(1, 10**18), Fraction(1, 10**5), Fraction(1, 100), Fraction(1, 20)):
+        later = problem(Fraction(1, 4) + off, Fraction(3, 4) + off / 2)
+        found, less = proof.bound(later).value, replace(proof, moved=0.0).bound(later).value
+        if off > moved:
+            assert found == less
+            continue
+        # One of the disjoint shifts of an interval has at most the mean of their probabilities.
+        shifts = math.ceil(1 / off) - 1
+        shares = [math.exp(e) / shifts + float(privacy.delta_at(e)) for e in np.arange(0.0, 30.5, 0.5).tolist()]
+        assert found <= max(exactly.lower_bound - 2 * 3 * min(shares), 0) + 1e-12
+        assert found >= exactly.lower_bound - 2 * 3 * min(shares[2::2]) - 1e-12
+        assert found <= exactly.mechanism.enclose(later.objective)[1]
 
 
 def test_a_large_renyi_bound_is_not_for_powers_alone():

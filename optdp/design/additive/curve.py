@@ -70,8 +70,9 @@ EVEN = 1e-4
 #: many are for where it does.
 JUMPY, HEAPED, LATTICES = 16, 48, 4
 #: Points per sensitivity of the lattices on which steps, that are at the ends of no cells of few points, are moved to the nearest
-#: ones: outwards for bounds, and inwards for noise; the share of the time that is left for such noise.
-NEAREST, INWARDS = (4, 8, 16, 32, 50), 0.4
+#: ones: outwards for bounds, and inwards for noise; the share of the time that is left for such noise; costs that are less than
+#: solvers tell apart: finer lattices are of no use.
+NEAREST, INWARDS, FAINT = (4, 8, 16, 32, 50), 0.4, 1e-9
 #: The share of the time for noise where the bound is another program; shares of noise with room to spare that are mixed in where
 #: what is not solved breaks the curve by its rounding.
 NOISE, MIXED = 0.6, (1e-6, 1e-4, 0.01, 0.03, 0.1, 0.3, 1.0)
@@ -486,10 +487,11 @@ def _on_lattices(run: Run, rtol: float, n: int | None, gaussian: bool) -> Soluti
                 break
             coarse, best = found.program, found.better(best)
             whole = best.better(known)
-        near = next(inwards, None)
-        if near is not None and whole.gap > rtol and run.left():
-            whole = known = _borrowed(run, gaussian, whole, [near], run.seconds + INWARDS * run.left())
-        if time.perf_counter() > task.deadline or whole.gap <= rtol or whole.lower > task.target:
+        nearer = next(inwards, None)
+        if nearer is not None and whole.gap > rtol and run.left():
+            whole = known = _borrowed(run, gaussian, whole, [nearer], run.seconds + INWARDS * run.left())
+        faint = task.loss.steps and size > NEAREST[0] and whole.value < FAINT
+        if faint or time.perf_counter() > task.deadline or whole.gap <= rtol or whole.lower > task.target:
             break
     if task.loss.exponent is None and not fixed and not whole.gap <= rtol and math.isnan(task.target):
         powers = [(replace(problem, objective=WorstCase(power)), None) for power in ("squared", "abs")]
@@ -559,8 +561,9 @@ def _borrowed(
     for other, n in others:
         left = max(until - run.seconds, 0.0)
         if left and best.gap > run.rtol:
-            loss: Any = other.objective.loss  # type: ignore[union-attr]
-            progress = run.progress.part(f"noise for {loss}", best.lower, best.value)
+            loss: Any = other.objective.loss
+            name = loss if loss.exponent else "steps at ends of cells"
+            progress = run.progress.part(f"noise for {name}", best.lower, best.value)
             known = replace(run, problem=other, time_limit=left, began=time.perf_counter(), progress=progress)
             with contextlib.suppress(ValueError, SolverFailure):
                 close = max(run.rtol, min(rtol, best.gap / 8))
@@ -569,7 +572,7 @@ def _borrowed(
                     best = best.proven(replace(made.certificate, moved=float(HARDLY)), run.problem)
                 value = made.mechanism.enclose(run.problem.objective)[1]
                 if value < best.value:
-                    kind = f"noise for {loss}, which is better than what was found for this loss"
+                    kind = f"noise for {name}, which is better than what was found for this loss"
                     told = replace(made.program, rtol=run.rtol, objective=None, seconds=run.seconds)
                     lower = min(best.lower, value)
                     best = replace(best, mechanism=made.mechanism, value=value, lower=lower, program=told, kind=kind)
