@@ -25,7 +25,7 @@ from typing import Any
 
 import numpy as np
 
-from optdp.certificates.additive import AdditiveCertificate
+from optdp.certificates.additive import AdditiveCertificate, Multiplier
 from optdp.certificates.base import Refusal
 from optdp.certificates.half_lines import HalfLinesCertificate
 from optdp.design.additive import approximate, lattice, rounded
@@ -82,6 +82,8 @@ CROWDED = 48
 MOST_PAIRS = 2_000_000
 #: How near a lattice's objectives come, as a share of rtol; the tolerance of noise that is for another loss.
 SOLVED, BORROWED = 0.05, 0.01
+#: By what share a proof may fall short of its program's value before that of a relaxation is tried.
+LACKING = 1e-4
 
 
 class Task(LatticeTask):
@@ -244,6 +246,7 @@ def _bracket(task: Task, n: int, coarse: TailProgram | None, share: float) -> Br
     """Both sides on one lattice; None if no noise there was proven to keep the notion."""
     tolerance, slack, radius = BROKEN, 5 * BROKEN, task.radius
     cuts = [cut.finer(2) for _, cut in coarse.active()] if coarse else []
+    relaxed: list[Multiplier] = []
     for last in (False,) * 4 + (True,):
         size = 2 * coarse.size if coarse else math.ceil(radius * n) + n
         program, now = task.program(n, size, slack), time.perf_counter()
@@ -263,13 +266,9 @@ def _bracket(task: Task, n: int, coarse: TailProgram | None, share: float) -> Br
             # Too short a support: multipliers beyond it would not be feasible.
             radius, coarse = 1.3 * size / n + 0.5, None
             continue
-        if task.beyond:
-            relaxed = task.program(n, size, 0.0, free=True)
-            relaxed.deadline, relaxed.target = task.deadline, task.target
-            near = [cut for _, cut in program.active() if cut.ends[0] > -size and cut.ends[-1] + cut.shift < size]
-            relaxed.add([*task.start(relaxed), *near])
-            relaxed.solve(program.inner, tolerance, share)
-            multipliers = multipliers_of(relaxed, exact)
+        if task.beyond and not relaxed:  # which knows of no slack
+            relaxed = _relaxed(task, program, exact, share)
+        multipliers = relaxed or multipliers
         certificate = AdditiveCertificate(n, task.rounding(n), tuple(multipliers))
         mechanism, inner = task.mechanism(program), program.inner
         kept = mechanism.admitted(task.privacy)
@@ -284,11 +283,27 @@ def _bracket(task: Task, n: int, coarse: TailProgram | None, share: float) -> Br
         if kept:
             value = mechanism.enclose_loss(task.loss, sent=True)[1]
             lower = min(certificate.bound(task.problem).value, value)
-            return Bracket(mechanism, value, certificate, lower, program, solved)
+            best = Bracket(mechanism, value, certificate, lower, program, solved)
+            aim = (program.objective + program.constant) * task.width ** (task.loss.exponent or 0.0)
+            if program.fall and solved and not relaxed and lower < (1 - LACKING) * aim:
+                # What lies beyond the variables may be charged more than it can pay.
+                multipliers = _relaxed(task, program, exact, share)
+                best = best.proven(AdditiveCertificate(n, task.rounding(n), tuple(multipliers)), task.problem)
+            return best
         if not solved:
             return None
         slack, coarse, cuts = 10 * slack, None, [cut for _, cut in program.active()]
     return None
+
+
+def _relaxed(task: Task, program: TailProgram, exact: dict[float, Any], share: float) -> list[Multiplier]:
+    """Multipliers of a relaxation: what lies beyond the variables costs what the last of them does, in whichever order it is."""
+    free = task.program(program.n, program.size, 0.0, free=True)
+    free.deadline, free.target = task.deadline, task.target
+    near = [cut for _, cut in program.active() if cut.ends[0] > -free.size and cut.ends[-1] + cut.shift < free.size]
+    free.add([*task.start(free), *near])
+    free.solve(program.inner, BROKEN, share)
+    return multipliers_of(free, exact)
 
 
 def _written_out(task: Task, n: int, share: float) -> Bracket | None:

@@ -270,22 +270,19 @@ class TailProgram:
                 (over, Cut((int(at[k, i]),), int(shifts[k, 0]), eps, delta))
                 for k, i, over, eps, delta in peaks(self.curve, excess, there, tolerance, EACH)
             ]
-            here, there = np.maximum(-np.diff(here), 0.0), np.maximum(-np.diff(there), 0.0)
-            ignored = here + there <= 1e-3 * self.curve.rare / self.n * np.diff(at)
-            rest = np.full(shifts.size, at.shape[1])
-            if self.free:  # T_size is all that lies beyond: what is shifted there is in a set as a whole, or not at all
-                far = (at + shifts >= self.size)[:, :-1]
-                rest = np.argmax(far, axis=1)
-                each = np.arange(rest.size)
-                for masses in (here, there):
-                    masses[each, rest] = (masses * far).sum(axis=1)
-                far[each, rest] = False
-                ignored |= far | (at < self.mirror - self.size)[:, :-1]
+            # What is shifted beyond what is looked at (of a relaxation: beyond T_size) is in a set as a whole, or not at all.
+            last = np.argmax(at + shifts >= self.size, axis=1) if self.free else np.full(len(at), at.shape[1] - 1)
+            whole = np.arange(at.shape[1]) == last[:, None]
+            masses = [np.where(whole, v, np.maximum(-np.diff(v, append=0.0), 0.0)) for v in (here, there)]
+            ignored = sum(masses) <= 1e-3 * self.curve.rare / self.n * np.diff(at, append=at[:, -1:])
+            ignored |= np.arange(at.shape[1]) > last[:, None]
+            if self.free:
+                ignored |= at < self.mirror - self.size
             for k, chosen, over, eps, delta in broken_sets(
-                self.curve, here, there, ignored, self.known, tolerance, EACH, q
+                self.curve, *masses, ignored, self.known, tolerance, EACH, q
             ):
                 ends = np.flatnonzero(np.diff(chosen.astype(np.int8), prepend=0, append=0))
-                ends = ends[ends <= rest[k]]
+                ends = ends[ends <= last[k]]
                 found.append((over, Cut(tuple(at[k, ends].tolist()), int(shifts[k, 0]), eps, delta)))
             if any(cut.key not in self.seen for _, cut in found):
                 break
