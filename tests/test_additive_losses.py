@@ -14,9 +14,10 @@ from hypothesis import strategies as st
 from scipy.optimize import brentq
 
 import optdp
-from optdp.certificates.additive import SCALE, lattice_costs
+from optdp.certificates.additive import SCALE, AdditiveCertificate, lattice_costs
 from optdp.certificates.base import Refusal
-from optdp.design.additive.lattice import aligned
+from optdp.design.additive import curve
+from optdp.design.additive.lattice import Bracket, aligned
 from optdp.mechanisms.additive import AdditiveMechanism
 from optdp.problem import DistanceLoss
 
@@ -279,6 +280,42 @@ def test_what_steps_cost_less_that_are_moved_in(privacy, moved):
         assert found <= max(exactly.lower_bound - 2 * 3 * min(shares), 0) + 1e-12
         assert found >= exactly.lower_bound - 2 * 3 * min(shares[2::2]) - 1e-12
         assert found <= exactly.mechanism.enclose(later.objective)[1]
+
+
+def test_an_empty_proof_for_moved_steps_proves_nothing():
+    """No notion need imply an (eps, delta) (min() of nothing was refused under KL)."""
+    problem = optdp.Problem(optdp.KL(1), optdp.Line(), optdp.WorstCase(optdp.Threshold(0.4)), optdp.Additive())
+    assert AdditiveCertificate(4, "nodes", (), moved=0.5).bound(problem).value == 0
+
+
+def test_steps_in_other_units_have_the_same_noise(monkeypatch):
+    """What is dear far out is so in the loss's own units (noise for rises of 1e-10 was 7 % dearer), as is what is too little
+    to be told apart (only two lattices were tried)."""
+
+    def loss(scale, *steps):
+        return optdp.Pieces((0, *steps), ((0,), (scale,), (3 * scale,))[: len(steps) + 1])
+
+    values = [
+        optdp.solve_additive(optdp.GDP(2), loss=loss(scale, "3/16", "9/16"), n=8, rtol=1e-3).value / float(scale)
+        for scale in (Fraction(1), Fraction(1, 10**10))
+    ]
+    assert values == pytest.approx([values[0]] * 2, rel=2e-3)
+    asked: list[list[int]] = []
+    monkeypatch.setattr(curve, "_bracket", lambda task, n, coarse, share: asked[-1].append(n))
+    monkeypatch.setattr(curve, "_borrowed", lambda run, gaussian, best, *others: best)
+    for scale in (Fraction(1), Fraction(1, 10**10)):
+        asked.append([])
+        optdp.solve_additive(optdp.GDP(2), loss=loss(scale, "0.37"))
+    assert asked[0] == asked[1] and len(asked[0]) > 2
+
+
+@pytest.mark.parametrize("nearer", [0.4, 0.6])
+def test_what_is_told_of_noise_is_not_that_of_the_proof(nearer):
+    """It came from the bracket with the larger bound."""
+    other = Bracket("other", 1.0, None, 0.5, kind="noise for another loss")
+    own = Bracket("own", 2.0, None, nearer)
+    assert curve._whole(own, other).kind == other.kind
+    assert curve._whole(replace(own, value=0.9), other).kind == ""
 
 
 def test_a_large_renyi_bound_is_not_for_powers_alone():

@@ -20,7 +20,7 @@ A notion that implies delta(eps) at every eps (a profile, Gaussian DP) has this 
    Viswanath for n = 1. A step function whose jumps are multiples of h loses nothing by it.)
    *Steps a little beyond* the end of a cell, as floats are that are more than their digits: with L' the same with a step at b in
    place of b + w, E L(X) >= E L'(X) - rise P(b <= |X| <= b + w), and each of the two intervals has k disjoint shifts by at most
-   Delta, k < 1/w, one of which has a probability of at most 1/k: the interval's is at most E/k + delta, for every eps.
+   Delta, k < 1/w, one of which has a probability of at most 1/k: the interval's is at most E/k + delta, for every eps, and 1/2.
    *Ties* do not commute with shifts, and need not: let I be a finite set of cells with union S, D the atoms of X, countably
    many, and d slightly less than sh with D and D - d disjoint. Then T = S less D - d has all of the mass of S, and T + d no atom:
    P(X in S) = P(X in T) <= E P(X in T + d) + delta <= E mu(S + d) + delta with mu the law without its atoms, and
@@ -264,7 +264,7 @@ class AdditiveCertificate(Certificate):
             return loss, Fraction(0)
         translates = max(math.ceil(1 / max(off)) - 1, 1)
         known = [(e, privacy.delta_at(e)) for e in every | set(range(1, 31))]
-        share = min(enclosures.exp_above(e) / translates + d for e, d in known if d is not None)
+        share = min([Fraction(1, 2), *(enclosures.exp_above(e) / translates + d for e, d in known if d is not None)])
         rises = sum(b[0] - a[0] for (a, b), w in zip(pairwise(rows), off, strict=True) if w)
         return Pieces((first, *places), rows), 2 * share * rises * 2**SCALE
 

@@ -64,14 +64,14 @@ FINE, LOW, BOUND, CHEAP = (4096, 256), (64, 256), 4, 0.03
 #: By how much the curve is drawn in for such noise, and how much dearer noise with room to spare, mixed in, may make it where
 #: rare masses, raised to what the tail's ratio asks for, cost more; the share of the usual limit that checking it may take.
 SLACK, RAISED, PROOF = 3e-6, (1e-3, 1e-2), 0.85
-#: The slope of the cost of noise beyond where a loss is constant, as a share of its probability there.
+#: The slope of the cost of noise beyond where a loss is constant, as a share of what it costs there.
 EVEN = 1e-4
 #: Lattices of more points are not tried for a loss that jumps, and for one that is constant up to there and no step function; how
 #: many are for where it does.
 JUMPY, HEAPED, LATTICES = 16, 48, 4
 #: Points per sensitivity of the lattices on which steps, that are at the ends of no cells of few points, are moved to the nearest
-#: ones: outwards for bounds, and inwards for noise; the share of the time that is left for such noise; costs that are less than
-#: solvers tell apart: finer lattices are of no use.
+#: ones: outwards for bounds, and inwards for noise; the share of the time that is left for such noise; costs that are a smaller
+#: share of the largest than solvers tell apart: finer lattices are of no use.
 NEAREST, INWARDS, FAINT = (4, 8, 16, 32, 50), 0.4, 1e-9
 #: The share of the time for noise where the bound is another program; shares of noise with room to spare that are mixed in where
 #: what is not solved breaks the curve by its rounding.
@@ -164,9 +164,8 @@ class Task(LatticeTask):
         periods = 2 if math.isinf(curve.ratio) else math.ceil(40 / math.log(curve.ratio)) + 2
         costs, reference = self.costs(n, size + periods * n), self.reference(n, size)
         if self.beyond and not free:  # noise may be anything there: let it be near
-            costs = costs + EVEN * float(reference[min(math.ceil(self.beyond * n), size - 1)]) / n * np.arange(
-                costs.size
-            )
+            slope = EVEN * costs[-1] * reference[min(math.ceil(self.beyond * n), size - 1)] / n
+            costs = costs + slope * np.arange(costs.size)
         bins = self.bins(n)
         return TailProgram(
             curve, n, costs, size, reference, atom=self.atoms and not bins, solver=self.solver if nodes is None else self.quick,
@@ -498,14 +497,14 @@ def _on_lattices(run: Run, rtol: float, n: int | None, gaussian: bool) -> Soluti
             peaked = task.spent(found, size) > max(SPIKE, rtol / 4) * found.value
             if meshed and best is None and not fixed and found.gap > rtol and peaked:
                 best = _peaked(run, task, found, rtol)
-                whole = best.better(known)
+                whole = _whole(best, known)
                 break
             coarse, best = found.program, found.better(best)
-            whole = best.better(known)
+            whole = _whole(best, known)
         nearer = next(inwards, None)
         if nearer is not None and whole.gap > rtol and run.left():
             whole = known = _borrowed(run, gaussian, whole, [nearer], run.seconds + INWARDS * run.left())
-        faint = task.loss.steps and size > NEAREST[0] and whole.value < FAINT
+        faint = task.loss.steps and size > NEAREST[0] and whole.value < FAINT * task.loss.polynomials[1][-1][0]
         if faint or time.perf_counter() > task.deadline or whole.gap <= rtol or whole.lower > task.target:
             break
     if task.loss.exponent is None and not fixed and not whole.gap <= rtol and math.isnan(task.target):
@@ -525,6 +524,12 @@ def _on_lattices(run: Run, rtol: float, n: int | None, gaussian: bool) -> Soluti
     message = "the noise is the Gaussian's" if closed else whole.kind
     made = replace(made, message=message, stopped=run.seconds > run.time_limit)
     return Solution(problem, whole.value, whole.lower, whole.mechanism, whole.certificate, made)
+
+
+def _whole(best: Bracket, known: Bracket) -> Bracket:
+    """The better of both sides; what is told of the noise is that of where it is from."""
+    whole = best.better(known)
+    return replace(whole, kind=(known if whole.mechanism is known.mechanism else best).kind)
 
 
 def told(task: Task, program: Any, run: Run) -> Program:
