@@ -545,3 +545,46 @@ def test_windows_of_a_few_billionths_are_far_above_what_floats_tell():
     assert spacing(optdp.Interval(2**52, 2**52 + 8), 0.0, 1.0, mean=False) == 1 / 8
     found = optdp.solve_kernel(30.0, "abs", rtol=1e-6, time_limit=0.5)
     assert "floats" not in found.program.message and found.lower_bound <= found.value
+
+
+@pytest.mark.parametrize(
+    ("ends", "places", "limit"),
+    [
+        ((1000 * 2.0**50, 1001 * 2.0**50), [0.5], 2.0**49),
+        ((2.0**58, 2.0**58 + 1216), [0.19, 0.55, 0.8], 780.08),
+        ((-(2.0**57) - 480, -(2.0**57)), [0.21, 0.3, 0.8], 158.3),
+        ((2.0**54, 2.0**54 + 28), [0.31, 0.64], 22.0),
+    ],
+)
+@pytest.mark.parametrize("listed", [False, True])
+def test_steps_are_met_exactly_by_integers_that_are_no_floats(ends, places, limit, listed):
+    """At every integer (of the first domain those around the steps), summed from the cells; the middle alone had the loss 1."""
+    mechanism = KernelMechanism.private(1.6, [1.0] * len(places), places, places, 0.45, ends)
+    objective, loss, integers = optdp.WorstCase(optdp.Threshold(limit)), optdp.Threshold(limit), mechanism._whole
+    few = ends[1] - ends[0] < 2000
+    inputs = list(range(int(ends[0]), int(ends[1]) + 1)) if few else [int(x) for x in (*ends, sum(ends) / 2)]
+    if listed:
+        inputs = [int(ends[0]), int(ends[0] + (ends[1] - ends[0]) / 4), int(ends[1])]
+        objective = optdp.Average(loss, ([float(x) for x in inputs], [Fraction(1, 4), Fraction(1, 4), Fraction(1, 2)]))
+    starts = integers._start((np.array(inputs) - int(ends[0])) / (ends[1] - ends[0])).tolist()
+    sent, edges, lost = [a for a, _ in integers._places], mechanism._edges.tolist(), []
+    floor, n = mechanism.exact_floor_mass, mechanism.width_cells
+    for x, start in zip(inputs, starts, strict=True):
+        far = [(a, b) for y, (a, b) in zip(sent, pairwise(edges), strict=True) if abs(y - x) > Fraction(limit)]
+        near = sum(max(min(b, start + n) - max(a, start), 0) for a, b in far)
+        lost.append(floor * Fraction(sum(b - a for a, b in far), CELLS) + (1 - floor) * Fraction(near, n))
+    value = (lost[0] + lost[1] + 2 * lost[2]) / 4 if listed else max(lost)
+    low, high = mechanism.enclose(objective)
+    floats = replace(mechanism)
+    floats.__dict__.update(_whole=None)
+    also = floats.enclose(objective)
+    assert low <= value <= high
+    assert low >= min(float(value), also[0]) * (1 - 1e-15) and high <= max(float(value), also[1]) * (1 + 1e-15)
+
+
+def test_a_constant_that_costs_nothing_is_found_among_integers_that_are_no_floats():
+    """The bracket was [0, 0.49996]."""
+    w = 2.0**50
+    for prior in (None, ([1000 * w, 1000.5 * w, 1001 * w], [0.25, 0.25, 0.5])):
+        best = optdp.solve_kernel(1.6e-4, optdp.Threshold(0.5 * w), domain=(1000 * w, 1001 * w), prior=prior)
+        assert best.lower_bound == best.value == 0

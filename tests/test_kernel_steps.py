@@ -239,3 +239,20 @@ def test_a_search_that_is_stopped_between_its_two_priors_keeps_the_first(monkeyp
     solution = optdp.solve_kernel(1.0, optdp.Pieces((0, "1/8"), ((0, 1), (1, 1))), rtol=1e-3, time_limit=30.0)
     assert len(calls) == 2 and solution.status is optdp.Status.TIME_LIMIT and solution.gap < 0.1
     assert solution.verify()
+
+
+@pytest.mark.parametrize("loss", [optdp.Threshold(1.0), optdp.Threshold(3.0), optdp.Pieces((0, 2), ((0,), (0, 1)))])
+@pytest.mark.parametrize("prior", [None, "uniform", ([0.0, 0.25, 1.0], [0.25, 0.25, 0.5])])
+def test_a_loss_that_is_0_on_the_domain_has_the_optimum_0(loss, prior):
+    """It was refused as one that may underflow."""
+    best = optdp.solve_kernel(1.0, loss, prior=prior, outputs=(0.2, 0.8))
+    assert best.lower_bound == best.value == best.gap == 0 and best.verify()
+    with pytest.raises(ValueError, match="it underflows there"):
+        optdp.solve_kernel(1.0, "squared", domain=(0, 1e-145))
+
+
+@pytest.mark.parametrize("outputs", [(-1.0, 1e-12), (0.3, 0.3 + 1e-14), (1 - 1e-15, 2.0)])
+def test_outputs_with_no_room_are_refused(outputs):
+    """An IndexError."""
+    with pytest.raises(ValueError, match=r"outputs .* must overlap"):
+        optdp.solve_kernel(1.0, "abs", outputs=outputs)

@@ -577,3 +577,14 @@ def test_a_users_loss_counts_beyond_the_last_of_few_floats(domain):
     # Seen from both ends the mean loss of any output is 1/2: no mechanism that hardly knows its input does better.
     assert solution.value == high >= 0.5 - 1e-8 and low <= 0.5
     assert solution.verify().passed
+
+
+@pytest.mark.parametrize(
+    ("domain", "limit"), [(optdp.Circle(1.0), 0.5), (optdp.Circle(3.0, start=-7.0), 1.5), ((0.0, 1.0), 1.0)]
+)
+def test_a_loss_that_is_0_up_to_the_largest_distance_costs_nothing(domain, limit):
+    """The value was 4.4e-16, for what rounding adds beyond: a gap of 1."""
+    best = optdp.solve_piecewise(1.0, loss=optdp.Threshold(limit), domain=domain)
+    assert best.lower_bound == best.value == best.gap == 0
+    # From the largest distance on is not nowhere: opposite numbers are sent.
+    assert optdp.solve_piecewise(1.0, loss=optdp.Pieces((0, limit), ((0,), (1,))), domain=domain).value > 0

@@ -288,3 +288,16 @@ def test_the_law_in_floats_has_a_first_step_of_one_point(share):
             assert low * (1 - 1e-6) <= 2 * noise.cdf(-limit) <= high * (1 + 1e-6)
         low, high = noise.enclose(optdp.Quantile(0.9))
         assert noise.confidence_interval(0.9)[1] == pytest.approx(high, rel=1e-6)
+
+
+@pytest.mark.parametrize("loss", [optdp.Power(0.05), optdp.Huber(3.0)], ids=["root", "huber"])
+@pytest.mark.parametrize("pairs", [[(0.46, 0.0064), (5.25, 0.00024)], [(1.0, 0.01), (2.0, 0.0)]])
+def test_noise_for_a_profile_is_no_worse_than_staircases_for_its_least_pair(loss, pairs):
+    """Found on no lattice in little time: the 0.05th power was 1.7036, and that of the staircase that is cut off is 1.6991."""
+    solution = optdp.solve_additive(optdp.Profile(pairs, 32768.0), loss=loss, time_limit=0.05)
+    (eps, _), (_, delta) = pairs
+    for noise in staircase.noise_of(
+        optdp.Problem(optdp.ApproxDP(eps, delta, 32768.0), optdp.Line(), "abs", optdp.Additive())
+    ):
+        assert solution.value <= noise.enclose(solution.problem.objective)[1]
+    assert solution.lower_bound <= solution.value and solution.verify()

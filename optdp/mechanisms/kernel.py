@@ -327,7 +327,12 @@ class KernelMechanism(CellWindow):
         return np.minimum(cell, CELLS - self.width_cells, out=cell).reshape(x.shape)
 
     def _first_cell(self, inputs: np.ndarray) -> np.ndarray:
-        return self._start((inputs - self.domain.lower) / self.domain.width)
+        """The same for floats; integers are taken from an integer, so that nothing of them is rounded before."""
+        lower = self.domain.lower
+        if inputs.dtype.kind in "iu":
+            base = math.floor(lower)
+            return self._start(((inputs - base) - (lower - base)) / self.domain.width)
+        return self._start((inputs - lower) / self.domain.width)
 
     def _grid(self, length: int) -> int:
         """Where means are exact windows start at multiples of so many cells on a stretch of starts, and at its ends."""
@@ -422,15 +427,12 @@ class KernelMechanism(CellWindow):
         law: KernelMechanism = self._whole if whole else self  # type: ignore[assignment]
         inputs = domain.check_integers(raw) if whole else domain.check(x)
         rng, mean = as_rng(rng), self.rule == "mean"
-        base, width, step = math.floor(domain.lower) if whole else domain.lower, domain.width, law._sent.step
+        step = law._sent.step
 
         def draw(part: np.ndarray) -> np.ndarray:
             cell = rng.integers(0, CELLS, size=part.shape)
             from_floor = coin(self.floor_coins, COINS, part.shape, rng)
-            if mean:
-                near = law._tossed_start(law._reads.index(part), rng)
-            else:
-                near = law._start(((part - base) - (domain.lower - base) if whole else part - base) / width)
+            near = law._tossed_start(law._reads.index(part), rng) if mean else law._first_cell(part)
             near += rng.integers(0, self.width_cells, size=part.shape)
             sent = law._quantile(either(from_floor, cell, near), rng if mean else None)
             return sent * (int(step) if whole else float(step))
@@ -710,11 +712,12 @@ class KernelMechanism(CellWindow):
         below, above = (law.branches(unit * far, side, eps) for side in (True, False))
         if below is None or above is None:
             return super().enclose(objective)
-        if below.flat and above.flat and self.lows == self.highs and self._whole is None:
-            found = self._stepped(objective, above.stretched(far))
-            lower = found if below == above else self._stepped(objective, below.stretched(far))
-            if found is not None and lower is not None:
-                return lower[0], found[1]
+        if below.flat and above.flat and self.lows == self.highs:
+            exactly = [side.stretched(far) for side in dict.fromkeys((below, above))]
+            read = [self] if self._whole is None else [self, self._whole]
+            known = [found for one in read for side in exactly if (found := one._stepped(objective, side))]
+            if len(known) == len(read) * len(exactly):
+                return min(low for low, _ in known), max(high for _, high in known)
         if isinstance(objective, Average) and isinstance(objective.prior, Prior):
             sides = (None,) if law.exponent is not None and below != above else (below, above)
             ends = [self._pointwise(objective.prior, law, side, unit * far) for side in dict.fromkeys(sides)]
@@ -778,12 +781,17 @@ class KernelMechanism(CellWindow):
         return _short(Fraction(reach) + Fraction(1, 2**48) * math.ceil(1 + abs(low).max() + abs(high).max()))
 
     def _stepped(self, objective: WorstCase | Average, law: Branches) -> tuple[float, float] | None:
-        """`enclose` where outputs are atoms and the loss is flat in pieces, for inputs that are floats, all that there are.
+        """`enclose` where outputs are atoms and the loss is flat in pieces, for inputs that are floats, all that there are, or
+        integers.
 
         Both jump, and meet exactly: losses of the numbers sent are decided in rationals, windows as `randomize` places them,
-        which is monotone. Between the floats around two neighbouring jumps only the window moves.
+        which is monotone. Between the inputs around two neighbouring jumps only the window moves.
         """
-        width = self.domain.exact_width
+        width, whole = self.domain.exact_width, self._reads.whole
+
+        def beside(x: float, way: int) -> float:
+            return x + way if whole else math.nextafter(x, way * math.inf)
+
         at = [first * self._sent.step for first, _ in self._places]
         if isinstance(objective, Average):
             density = Density.uniform(self.domain) if isinstance(objective.prior, str) else objective.prior
@@ -794,39 +802,40 @@ class KernelMechanism(CellWindow):
                 value = sum((row[0] * density.mass(a, b) for row, b, a in parts), Fraction(0))
                 return enclosures.round_down(value), enclosures.round_up(value)
             inputs = _floats(objective.prior) if isinstance(objective.prior, Prior) else []
-            if not inputs:
+            if not inputs or (whole and not all(x.is_integer() for x in inputs)):
                 return None
+            inputs = [int(x) for x in inputs] if whole else inputs
         work.count(30 * len(at) * len(law.knots))
         values = [row[0] for row in law.rows]
         #: For each knot the first float for which the piece before it holds up to each output.
         firsts = []
         for knot, value in zip(law.knots, values, strict=False):
             jumps, closed = [y - knot * width for y in at], law(knot) == value
-            pairs = [(jump, nearest(jump)) for jump in jumps]
-            firsts.append([x if x > q or (closed and x == q) else math.nextafter(x, math.inf) for q, x in pairs])
+            pairs = [(jump, math.floor(jump) if whole else nearest(jump)) for jump in jumps]
+            firsts.append([x if x > q or (closed and x == q) else beside(x, 1) for q, x in pairs])
         if isinstance(objective, WorstCase):
-            floats = {self.domain.lower, self.domain.upper}
-            floats |= {x for row in firsts for first in row for x in (math.nextafter(first, -math.inf), first)}
-            inputs = sorted(x for x in floats if self.domain.lower <= x <= self.domain.upper)
+            ends = (self._reads.first, self._reads.last) if whole else (self.domain.lower, self.domain.upper)
+            near = {x for row in firsts for first in row for x in (beside(first, -1), first)}
+            inputs = sorted(x for x in near | {*ends} if ends[0] <= x <= ends[1])
         starts = self._first_cell(np.array(inputs)).tolist()
         edges, size, mass = self._edges.tolist(), self.width_cells, self.exact_floor_mass
         marks = sorted({e - s for e in edges for s in (0, size)})
         work.count((sum(v.denominator.bit_length() for v in values) / 64) ** 2 / 200)
         unit = math.lcm(*(v.denominator for v in values))
-        whole, words = [int(v * unit) for v in values], work.words([unit, *values])
+        scaled, words = [int(v * unit) for v in values], work.words([unit, *values])
         work.count(len(inputs) * (2 * len(values) * (1 + words / 8) + work.rational(4 + words)))
 
         def lost(cuts: list[int], start: int) -> Fraction:
             """The loss of an input with its window there, if each piece of the loss holds between two of these cells."""
             near = [min(max(cut, start), start + size) for cut in cuts]
-            far, close = (sum(v * (b - a) for v, a, b in zip(whole, c, c[1:], strict=False)) for c in (cuts, near))
+            far, close = (sum(v * (b - a) for v, a, b in zip(scaled, c, c[1:], strict=False)) for c in (cuts, near))
             return (mass * far / CELLS + (1 - mass) * close / size) / unit
 
         found, between = [], []
         for k, (x, start) in enumerate(zip(inputs, starts, strict=True)):
             held = [0, *(edges[bisect_right(row, x)] for row in firsts), CELLS]
             found.append(lost(held, start))
-            if k + 1 < len(inputs) and inputs[k + 1] > math.nextafter(x, math.inf):
+            if k + 1 < len(inputs) and inputs[k + 1] > beside(x, 1):
                 inner = marks[bisect_right(marks, start) : bisect_left(marks, starts[k + 1])]
                 work.count(len(inner) * (2 * len(values) * (1 + words / 8) + work.rational(4 + words)))
                 between += [lost(held, a) for a in inner]

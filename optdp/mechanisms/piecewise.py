@@ -295,7 +295,9 @@ class PiecewiseMechanism(CellWindow):
                 reach = Fraction(self.domain.exact_reach)
                 ends = [law.integral_ball(enclosures.ball(d)) for d in (reach, reach * (1 + Fraction(1, 2**12)))]
                 high = min(high, enclosures.round_up((ends[1] - ends[0]) / enclosures.ball(reach / 2**12)))
-            return max(enclosures.round_down(value), 0.0), high
+            if law.polynomials is not None and law.exact(self.domain.exact_reach) == 0:  # what is added lies beyond
+                high = 0.0
+            return min(max(enclosures.round_down(value), 0.0), high), high
 
     def _mean(self, law: Any, lattice: Lattice, n: int) -> arb:
         """An enclosure of the mean loss of n numbers of the lattice around the worst input."""

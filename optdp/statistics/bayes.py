@@ -102,14 +102,11 @@ class _Chains:
 
         def both(w: np.ndarray, upper: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
             """The probability and what remains: the one that w tells, and 1 less it unless digits are lost by that."""
-            t, remains = (
-                betaincinv(*prior, np.where(upper, 1 - w, w)),
-                betaincinv(*prior[::-1], np.where(upper, w, 1 - w)),
-            )
-            told, far = np.where(upper, remains, t), w < FAR
-            return np.where(upper & (far | (told < 0.5)), 1 - told, t), np.where(
-                ~upper & (far | (told < 0.5)), 1 - told, remains
-            )
+            a, b = np.where(upper, *prior[::-1]), np.where(upper, *prior)
+            told = betaincinv(a, b, w)
+            other, lost = 1 - told, ~((w < FAR) | (told < 0.5))
+            other[lost] = betaincinv(b[lost], a[lost], 1 - w[lost])
+            return np.where(upper, other, told), np.where(upper, told, other)
 
         def density(w: np.ndarray, i: np.ndarray) -> np.ndarray:
             t = both(w, upper[i])[0][:, None]

@@ -40,6 +40,7 @@ from optdp.mechanisms.additive import AdditiveMechanism
 from optdp.mechanisms.baselines.noise import truncated_radius
 from optdp.mechanisms.gaussian import LatticeGaussian
 from optdp.mechanisms.rounded import RoundedGaussian
+from optdp.mechanisms.staircase import noise_of
 from optdp.problem.domains import Integers, Line
 from optdp.problem.objectives import WorstCase
 from optdp.problem.privacy import GDP, ApproxDP, Curve, Profile
@@ -510,6 +511,8 @@ def _on_lattices(run: Run, rtol: float, n: int | None, gaussian: bool) -> Soluti
     if task.loss.exponent is None and not fixed and not whole.gap <= rtol and math.isnan(task.target):
         powers = [(replace(problem, objective=WorstCase(power)), None) for power in ("squared", "abs")]
         whole = _borrowed(run, gaussian, whole, powers, (1 + LATE * math.isinf(whole.value)) * run.time_limit)
+    if isinstance(privacy, Profile) and not (fixed or task.integers or task.loss.assumptions) and not whole.gap <= rtol:
+        whole = _staircases(task, whole)
     if whole.mechanism is None or math.isinf(whole.value):
         raise ValueError(
             f"{problem.privacy.adjective} is not allowed: no noise was found within {MAX_POINTS} lattice points and the time "
@@ -530,6 +533,18 @@ def _whole(best: Bracket, known: Bracket) -> Bracket:
     """The better of both sides; what is told of the noise is that of where it is from."""
     whole = best.better(known)
     return replace(whole, kind=(known if whole.mechanism is known.mechanism else best).kind)
+
+
+def _staircases(task: Task, best: Bracket) -> Bracket:
+    """The bracket with the staircases for the least eps and the least delta, which imply the profile, where one is better."""
+    eps, delta = (min(part, key=float) for part in zip(*task.privacy.pairs, strict=True))
+    least = ApproxDP(eps, delta, task.width)
+    for noise in noise_of(replace(task.problem, privacy=least)):
+        value = noise.enclose(task.problem.objective)[1]
+        if value < best.value:
+            kind = f"a staircase for {least.adjective}, which is better than what was found on lattices"
+            best = replace(best, mechanism=noise, value=value, lower=min(best.lower, value), kind=kind)
+    return best
 
 
 def told(task: Task, program: Any, run: Run) -> Program:

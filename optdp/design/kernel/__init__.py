@@ -20,6 +20,7 @@ under the uniform prior.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from fractions import Fraction
 
 import numpy as np
 
@@ -51,6 +52,8 @@ METHODS = ("auto", "dense")
 FAINTEST = 1e-6
 #: Losses of powers over the whole domain below this have no digits to spare.
 SMALLEST = 1e-280
+#: Outputs must have more room than this share of the domain: nodes of meshes are no nearer than 1e-12.
+THINNEST = 1e-10
 #: Meshes are fine for tolerances below this.
 NARROW = 5e-4
 
@@ -173,8 +176,10 @@ def accepts(problem: Problem) -> str | None:
         )
     if isinstance(objective, Average) and isinstance(objective.prior, Prior) and len(objective.prior) > ATOMS // 8:
         return f"prior is not allowed: it must be one of at most {ATOMS // 8} points, or a density"
-    if not max(float(loss.of(0.0, domain.width)), float(loss.of(domain.width, 0.0))) > SMALLEST:
-        return f"loss = {loss.name!r} is not allowed on {domain}: it is 0 there, or underflows; use larger units"
+    above = loss.branches(domain.exact_width, False, float(privacy.eps))
+    known = above is not None and above(Fraction(-1)) == above(Fraction(1)) == 0  # 0 everywhere
+    if not known and not max(float(loss.of(0.0, domain.width)), float(loss.of(domain.width, 0.0))) > SMALLEST:
+        return f"loss = {loss.name!r} is not allowed on {domain}: it underflows there; use larger units"
     if problem.unbiased and loss.exponent != 2:
         return f"loss = {loss.name!r} is not allowed: for unbiased mechanisms it must be the variance, 'squared'"
     if problem.unbiased and float(privacy.eps) < FAINTEST:
@@ -185,8 +190,11 @@ def accepts(problem: Problem) -> str | None:
         return None
     low, high = problem.outputs
     if not problem.unbiased:
-        overlap = max(low, domain.lower) < min(high, domain.upper)
-        return None if overlap else f"outputs = ({low!r}, {high!r}) are not allowed: their range must overlap {domain}"
+        overlap = min(high, domain.upper) - max(low, domain.lower)
+        allowed = f"their range must overlap {domain} by more than {THINNEST:g} of its width"
+        return (
+            None if overlap > THINNEST * domain.width else f"outputs = ({low!r}, {high!r}) are not allowed: {allowed}"
+        )
     # Y - low >= 0 has mean 1 - low at the upper end and -low at the lower one, a ratio of at most E; the same from above.
     far = float(domain.width / np.expm1(float(privacy.eps)) * (1 + 1e-6))
     if low > domain.lower - far or high < domain.upper + far:
