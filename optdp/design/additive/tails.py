@@ -273,13 +273,13 @@ class TailProgram:
             # What is shifted beyond what is looked at (of a relaxation: beyond T_size) is in a set as a whole, or not at all.
             last = np.argmax(at + shifts >= self.size, axis=1) if self.free else np.full(len(at), at.shape[1] - 1)
             whole = np.arange(at.shape[1]) == last[:, None]
-            masses = [np.where(whole, v, np.maximum(-np.diff(v, append=0.0), 0.0)) for v in (here, there)]
-            ignored = sum(masses) <= 1e-3 * self.curve.rare / self.n * np.diff(at, append=at[:, -1:])
+            here, there = (np.where(whole, v, np.maximum(-np.diff(v, append=0.0), 0.0)) for v in (here, there))
+            ignored = here + there <= 1e-3 * self.curve.rare / self.n * np.diff(at, append=at[:, -1:])
             ignored |= np.arange(at.shape[1]) > last[:, None]
             if self.free:
                 ignored |= at < self.mirror - self.size
             for k, chosen, over, eps, delta in broken_sets(
-                self.curve, *masses, ignored, self.known, tolerance, EACH, q
+                self.curve, here, there, ignored, self.known, tolerance, EACH, q
             ):
                 ends = np.flatnonzero(np.diff(chosen.astype(np.int8), prepend=0, append=0))
                 ends = ends[ends <= last[k]]
