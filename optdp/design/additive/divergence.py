@@ -85,6 +85,8 @@ KNOWN = (
     "noise of a known family: no better noise was found on a lattice, as where chances are below about 1e-10, losses too small "
     "or too large for floats, noise is too wide, its peak too narrow, or time too short"
 )
+#: How much longer the reference is, and how many more rounds there are, where the first proves this share less than the program.
+LONGER, SHORT = 4, 0.005
 #: Newton's steps for the ratio of two masses: about 1 where noise is wide.
 NEWTON = 8
 #: The smallest multipliers, up to this share of the value in all, are left out of the certificate.
@@ -289,8 +291,13 @@ class Task(LatticeTask):
         multipliers[order[little]] = 0.0
         multipliers[-1] = max(multipliers[-1], SMALL * found.value)
         used, best = np.union1d([1], np.flatnonzero(multipliers) + 1), None
-        for settled in (True, False) if self.beyond else (False,):
-            w, fall = (self._settled if settled else self._followed)(found, multipliers, used)
+        unit = self.width ** (self.loss.exponent or 0)
+        for times in (0, 1) if self.beyond else (1, LONGER):
+            if times == LONGER and best is not None and best[1] >= (1 - SHORT) * found.value * unit:
+                break
+            w, fall = (
+                self._followed(found, multipliers, used, times) if times else self._settled(found, multipliers, used)
+            )
             level = 0.0 if fall else found.level
             made = DivergenceCertificate(
                 n, tuple(multipliers.tolist()), tuple(w.tolist()), level, self.rounding(n), fall
@@ -298,7 +305,7 @@ class Task(LatticeTask):
             proven = self._proves(made)
             if best is None or proven > best[1]:
                 best = made, proven
-            if proven >= (1 - ENOUGH) * found.value:
+            if proven >= (1 - ENOUGH) * found.value * unit:
                 break
         assert best is not None
         return best
@@ -317,7 +324,9 @@ class Task(LatticeTask):
         program = noise.Program(price, weight, n, fall, self.alpha, self.bound, used, bins=self.bins(n))
         return np.exp(program.polished(u, multipliers[used - 1])), fall
 
-    def _followed(self, found: _Point, multipliers: np.ndarray, used: np.ndarray) -> tuple[np.ndarray, float]:
+    def _followed(
+        self, found: _Point, multipliers: np.ndarray, used: np.ndarray, times: int
+    ) -> tuple[np.ndarray, float]:
         """The noise as far as a unit of its mass costs about the same, and further what makes it do so: (reference, 0)."""
         n, level = found.n, found.level
 
@@ -330,8 +339,8 @@ class Task(LatticeTask):
 
         lam, size = multipliers[used - 1], found.p.size - 2 * n
         uneven = np.abs(program(found.p).brackets(np.log(found.p), lam) - level)[:size] > UNEVEN * level
-        w = self._longer(found, max(int(np.argmax(uneven)) if uneven.any() else size, n + 1), max(size, n + 1))
-        for _ in range(ROUNDS):
+        w = self._longer(found, max(int(np.argmax(uneven)) if uneven.any() else size, n + 1), max(size, n + 1), times)
+        for _ in range(ROUNDS * times):
             before, u, last = w, program(w).polished(np.log(w), lam), -math.inf
             most = self._ends(multipliers, level, self.costs(n, w.size + n - 1)[-n - 1 :])
             if u[-1 - n] - u[-1] > most - 1e-9:  # the proof takes no larger ratio there
@@ -377,14 +386,15 @@ class Task(LatticeTask):
         most = self.steepest(multipliers, level, float(costs[1]))
         return most if spare(most) >= 0 else border(lambda at: spare(at) > 0, 0.0, most)[0]
 
-    def _longer(self, found: _Point, kept: int, size: int) -> np.ndarray:
-        """The first masses, continued to some times `size` by those with equal brackets for the multiplier of shift n alone.
+    def _longer(self, found: _Point, kept: int, size: int, times: int) -> np.ndarray:
+        """The first masses, continued to some times `size` (and `times` as far) by those with equal brackets for the multiplier
+        of shift n alone.
 
         With R_a = p_a/p_(a+n) that is 2 (c_(a+n) - level) + lam (B(R_a) + A(1/R_a) + A(R_(a+n)) + B(1/R_(a+n))) = 0, a
         recursion from far out inwards, where A and B are those of the certificate.
         """
         n, lam = found.n, float(found.multipliers[-1])
-        last = max(math.ceil(FURTHER[self.alpha is None] * size), min(4 * size, LONG))
+        last = times * max(math.ceil(FURTHER[self.alpha is None] * size), min(4 * size, LONG))
         end = 2 * last
         costs = self.costs(n, end + n)
         a, r, worth = self.alpha, self.bound, 2 * (costs - found.level) / lam
@@ -541,9 +551,8 @@ def _known(run: Run, stopped: bool = False) -> Solution | None:
         noises.append(lambda: LatticeStaircase.private(pure.eps, width, share=share))
     best = Bracket(None, math.inf, proof, lower)
     for made in noises:
-        with contextlib.suppress(
-            TypeError, ValueError, ArithmeticError
-        ):  # too wide, or too narrow, or no value is known
+        # Too wide, or too narrow, or no value is known.
+        with contextlib.suppress(TypeError, ValueError, ArithmeticError):
             noise = RoundedNoise(Integers(), made()) if isinstance(problem.domain, Integers) else made()
             if noise.satisfies(problem.privacy) and (value := noise.enclose(problem.objective)[1]) < best.value:
                 best = replace(best, mechanism=noise, value=value)
