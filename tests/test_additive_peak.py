@@ -19,6 +19,7 @@ from optdp.certificates.base import Refusal
 from optdp.certificates.peak import KLPeakCertificate, PeakCertificate
 from optdp.mechanisms.base import Mechanism
 from optdp.mechanisms.peak import FALL, PeakNoise
+from optdp.mechanisms.staircase import LatticeStaircase
 
 
 def problem(notion, loss="abs"):
@@ -183,9 +184,12 @@ def test_the_bound_holds_for_lattices_too():
 
 
 def test_noise_with_a_peak_is_not_rounded():
-    """The lattice of integers has no solution; noise of the line, which is tried next, was refused as if it had been passed."""
-    with pytest.raises(ValueError, match=r"30\.0\)-RDP is not allowed with loss = 'squared'"):
-        optdp.solve_additive(optdp.RDP(16.0, 30.0, 8.0), loss="squared", discrete=True)
+    """The lattice of integers has no solution; noise of the line, which is tried next, was refused as if it had been passed.
+
+    What is rounded is a staircase.
+    """
+    found = optdp.solve_additive(optdp.RDP(16.0, 30.0, 8.0), loss="squared", discrete=True)
+    assert isinstance(found.mechanism.noise, LatticeStaircase) and found.verify()
 
 
 @pytest.mark.parametrize("grid", [-60, 0, 490])

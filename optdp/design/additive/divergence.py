@@ -14,6 +14,7 @@ from __future__ import annotations
 import contextlib
 import math
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
@@ -21,17 +22,23 @@ from typing import Any
 
 import numpy as np
 
-from optdp.certificates.base import Refusal
+from optdp.certificates.base import Certificate, Refusal
 from optdp.certificates.divergence import DivergenceCertificate
 from optdp.design.additive import lattice, narrow, peak, rounded
 from optdp.design.additive.lattice import JUMPY, Bracket, LatticeTask, as_weights
+from optdp.design.additive.pairs import nothing
 from optdp.design.additive.rounded import FEW
 from optdp.design.registry import Run, register
 from optdp.exact import require, work
 from optdp.exact.numbers import Number, border
 from optdp.exact.sampling import LIMB
 from optdp.mechanisms.additive import AdditiveMechanism
-from optdp.problem.domains import Integers
+from optdp.mechanisms.baselines import calibrated
+from optdp.mechanisms.baselines.noise import staircase_stair
+from optdp.mechanisms.gaussian import LatticeGaussian
+from optdp.mechanisms.rounded import RoundedNoise
+from optdp.mechanisms.staircase import LatticeStaircase
+from optdp.problem.domains import Integers, Line
 from optdp.problem.privacy import KL, RDP
 from optdp.problem.problem import Problem
 from optdp.solution import Solution
@@ -73,6 +80,13 @@ PROOF = 0.9
 #: How often the reference and what lies beyond it are fitted to each other, and when that is enough; how many points it has at
 #: least where few are known. The noise is followed to where units of its mass cost this share more or less than at the optimum.
 ROUNDS, SETTLED, LONG, UNEVEN = 6, 1e-7, 800, 0.03
+#: What is said of Gaussian and staircase noise.
+KNOWN = (
+    "noise of a known family: no better noise was found on a lattice, as where chances are below about 1e-10, losses too small "
+    "or too large for floats, noise is too wide, its peak too narrow, or time too short"
+)
+#: How much longer the reference is, and how many more rounds there are, where the first proves this share less than the program.
+LONGER, SHORT = 4, 0.005
 #: Newton's steps for the ratio of two masses: about 1 where noise is wide.
 NEWTON = 8
 #: The smallest multipliers, up to this share of the value in all, are left out of the certificate.
@@ -102,23 +116,30 @@ class Task(LatticeTask):
     def aligned(self, points: int) -> int:
         """Points per sensitivity near `points` that suit the jumps."""
         fits = lattice.coarsest(self.jumps) if self.loss.steps else None
-        if self.bent:
+        if self.bent(points):
             return min(range(points, points + points // 3 + 2), key=self.sag)
         return fits or (lattice.aligned(points, self.jumps, self.loss.steps) if self.jumps else points)
 
-    @property
-    def bent(self) -> bool:
-        """Whether it is until a kink: between lattice points this lowers all costs before it, on coarse lattices below 0."""
-        return self.flat and not self.jumps
+    def bent(self, n: int) -> bool:
+        """Whether kinks between lattice points of n per sensitivity lower all costs before them by more than matters: of a loss
+        that is constant up to there by anything, of others to below 0 as far as a standard deviation.
+        """
+        if self.loss.polynomials is None or len(self.loss.polynomials[0]) == 1 or self.jumps:
+            return False
+        return self.flat or self._kinked(n)[: math.ceil(n * self.scale) + 1][-1] < 0
+
+    def _kinked(self, n: int) -> np.ndarray:
+        """Costs up to behind the last kink that noise reaches."""
+        last = self.loss.polynomials[0][1 if self.flat else -1] / Fraction(self.width)
+        return self.costs(n, math.ceil(n * min(float(last), self.radius)) + 1)
 
     def sag(self, n: int) -> float:
-        """By how much, of a `bent` loss."""
-        costs = self.costs(n, math.ceil(n * float(self.loss.polynomials[0][1] / Fraction(self.width))) + 1)
-        return float(self.loss(0.0)) - float(costs[0])
+        """By how much, at 0."""
+        return float(self.loss(0.0)) - float(self._kinked(n)[0])
 
     def finer(self, points: int) -> int:
         """More points per sensitivity, for a lattice on which there is no solution."""
-        more = range(points + 1, int(VARIABLES / 2 / (self.radius + 1)) + 1) if self.bent else range(0)
+        more = range(points + 1, int(VARIABLES / 2 / (self.radius + 1)) + 1) if self.bent(points) else range(0)
         most = LOWER * self.sag(points) if more else 0.0
         return next((n for n in more if self.sag(n) <= most), math.ceil(1.3 * points))
 
@@ -270,8 +291,13 @@ class Task(LatticeTask):
         multipliers[order[little]] = 0.0
         multipliers[-1] = max(multipliers[-1], SMALL * found.value)
         used, best = np.union1d([1], np.flatnonzero(multipliers) + 1), None
-        for settled in (True, False) if self.beyond else (False,):
-            w, fall = (self._settled if settled else self._followed)(found, multipliers, used)
+        unit = self.width ** (self.loss.exponent or 0)
+        for times in (0, 1) if self.beyond else (1, LONGER):
+            if times == LONGER and best is not None and best[1] >= (1 - SHORT) * found.value * unit:
+                break
+            w, fall = (
+                self._followed(found, multipliers, used, times) if times else self._settled(found, multipliers, used)
+            )
             level = 0.0 if fall else found.level
             made = DivergenceCertificate(
                 n, tuple(multipliers.tolist()), tuple(w.tolist()), level, self.rounding(n), fall
@@ -279,7 +305,7 @@ class Task(LatticeTask):
             proven = self._proves(made)
             if best is None or proven > best[1]:
                 best = made, proven
-            if proven >= (1 - ENOUGH) * found.value:
+            if proven >= (1 - ENOUGH) * found.value * unit:
                 break
         assert best is not None
         return best
@@ -298,7 +324,9 @@ class Task(LatticeTask):
         program = noise.Program(price, weight, n, fall, self.alpha, self.bound, used, bins=self.bins(n))
         return np.exp(program.polished(u, multipliers[used - 1])), fall
 
-    def _followed(self, found: _Point, multipliers: np.ndarray, used: np.ndarray) -> tuple[np.ndarray, float]:
+    def _followed(
+        self, found: _Point, multipliers: np.ndarray, used: np.ndarray, times: int
+    ) -> tuple[np.ndarray, float]:
         """The noise as far as a unit of its mass costs about the same, and further what makes it do so: (reference, 0)."""
         n, level = found.n, found.level
 
@@ -311,8 +339,8 @@ class Task(LatticeTask):
 
         lam, size = multipliers[used - 1], found.p.size - 2 * n
         uneven = np.abs(program(found.p).brackets(np.log(found.p), lam) - level)[:size] > UNEVEN * level
-        w = self._longer(found, max(int(np.argmax(uneven)) if uneven.any() else size, n + 1), max(size, n + 1))
-        for _ in range(ROUNDS):
+        w = self._longer(found, max(int(np.argmax(uneven)) if uneven.any() else size, n + 1), max(size, n + 1), times)
+        for _ in range(ROUNDS * times):
             before, u, last = w, program(w).polished(np.log(w), lam), -math.inf
             most = self._ends(multipliers, level, self.costs(n, w.size + n - 1)[-n - 1 :])
             if u[-1 - n] - u[-1] > most - 1e-9:  # the proof takes no larger ratio there
@@ -358,14 +386,15 @@ class Task(LatticeTask):
         most = self.steepest(multipliers, level, float(costs[1]))
         return most if spare(most) >= 0 else border(lambda at: spare(at) > 0, 0.0, most)[0]
 
-    def _longer(self, found: _Point, kept: int, size: int) -> np.ndarray:
-        """The first masses, continued to some times `size` by those with equal brackets for the multiplier of shift n alone.
+    def _longer(self, found: _Point, kept: int, size: int, times: int) -> np.ndarray:
+        """The first masses, continued to some times `size` (and `times` as far) by those with equal brackets for the multiplier
+        of shift n alone.
 
         With R_a = p_a/p_(a+n) that is 2 (c_(a+n) - level) + lam (B(R_a) + A(1/R_a) + A(R_(a+n)) + B(1/R_(a+n))) = 0, a
         recursion from far out inwards, where A and B are those of the certificate.
         """
         n, lam = found.n, float(found.multipliers[-1])
-        last = max(math.ceil(FURTHER[self.alpha is None] * size), min(4 * size, LONG))
+        last = times * max(math.ceil(FURTHER[self.alpha is None] * size), min(4 * size, LONG))
         end = 2 * last
         costs = self.costs(n, end + n)
         a, r, worth = self.alpha, self.bound, 2 * (costs - found.level) / lam
@@ -466,8 +495,23 @@ def design(run: Run, *, n: int | None = None, peaks: bool = True) -> Solution:
     rtol = require.real("rtol", run.rtol, low=1e-5, high=1.0)
     if n is not None:
         n = require.integer("n", n, low=1, high=1000)
+    lattice.sized(run.problem)
+    try:
+        found = _designed(run, rtol, n, peaks)
+    except ValueError:  # there is no program that has a solution
+        if n is None and (known := _known(run)):
+            return known
+        raise
+    known = _known(run, found.program.stopped) if n is None and found.gap > rtol else None
+    return rounded.beside(found, known) if known else found
+
+
+_smooth = partial(design, peaks=False)
+
+
+def _designed(run: Run, rtol: float, n: int | None, peaks: bool) -> Solution:
+    """From lattices, of the line where integers are many."""
     problem = run.problem
-    lattice.sized(problem)
     width: float = problem.privacy.sensitivity  # type: ignore[attr-defined]
     peaked = (isinstance(problem.privacy, RDP) or width <= FEW) and float(problem.privacy.bound) >= peak.FROM  # type: ignore[attr-defined]
     if n is None and width > CROWDED and not peaked and rounded.fits(problem):
@@ -487,7 +531,37 @@ def design(run: Run, *, n: int | None = None, peaks: bool = True) -> Solution:
         raise
 
 
-_smooth = partial(design, peaks=False)
+def _known(run: Run, stopped: bool = False) -> Solution | None:
+    """Gaussian or staircase noise that keeps the bound, and its exact value; for a power also what a peak proves.
+
+    **Arguments:** `stopped`: whether there was no time for lattices.
+    """
+    problem: Any = run.problem
+    line, width = Line(), problem.privacy.sensitivity
+    noises: list[Callable[[], Any]] = []
+    proof: Certificate = nothing(problem)
+    lower = 0.0
+    if problem.objective.loss.exponent is not None:
+        with contextlib.suppress(ValueError):  # a wide peak
+            proof, lower = peak.proof(problem)
+    if (normal := calibrated.gaussian(replace(problem, domain=line))) is not None:
+        noises.append(lambda: LatticeGaussian(line, width, normal.mu))
+    if (pure := calibrated.pure(problem.privacy)) is not None:
+        share = staircase_stair(float(pure.eps), "squared" if (problem.objective.loss.exponent or 1) >= 2 else "abs")
+        noises.append(lambda: LatticeStaircase.private(pure.eps, width, share=share))
+    best = Bracket(None, math.inf, proof, lower)
+    for made in noises:
+        # Too wide, or too narrow, or no value is known.
+        with contextlib.suppress(TypeError, ValueError, ArithmeticError):
+            noise = RoundedNoise(Integers(), made()) if isinstance(problem.domain, Integers) else made()
+            if noise.satisfies(problem.privacy) and (value := noise.enclose(problem.objective)[1]) < best.value:
+                best = replace(best, mechanism=noise, value=value)
+    if best.mechanism is None:
+        return None
+    return run.solution(
+        best.mechanism, best.certificate, "none", "none", "closed form, no solver", (best.lower, best.value), message=KNOWN,
+        stopped=stopped or run.seconds > run.time_limit,
+    )  # fmt: skip
 
 
 def _on_lattices(run: Run, rtol: float, n: int | None, peaks: bool = True) -> Solution:
@@ -526,7 +600,8 @@ def _on_lattices(run: Run, rtol: float, n: int | None, peaks: bool = True) -> So
             failed += 1
             if fixed or failed > FAILURES or time.perf_counter() > deadline:
                 break
-            points = math.ceil(0.85 * points) if best or room == 1 else task.finer(points)
+            kept = best and not (points * (task.radius + 1) <= VARIABLES / 2 and task.bent(points))
+            points = math.ceil(0.85 * points) if kept or room == 1 else task.finer(points)
             continue
         before, best = best, found.better(best)
         if before is not None and before.value < found.value:  # what is told is about the noise

@@ -28,12 +28,17 @@ STEPS, BITS, HEIGHT = 128, 44, 64
 SHARES = (1e-10, 1e-8, 1e-6, 1e-4)
 
 
+def proof(problem: Problem) -> tuple[KLPeakCertificate | PeakCertificate, float]:
+    """The certificate, and what it proves. **Raises** ValueError where the peak is not narrow enough."""
+    kl = isinstance(problem.privacy, KL)
+    certificate = (KLPeakCertificate if kl else PeakCertificate).best(problem)
+    return certificate, certificate.bound(problem).value
+
+
 def bracket(problem: Problem) -> Bracket | None:
     """Both sides; None where the peak is not narrow enough for a proof."""
-    kl = isinstance(problem.privacy, KL)
     try:
-        certificate: KLPeakCertificate | PeakCertificate = (KLPeakCertificate if kl else PeakCertificate).best(problem)
-        proven = certificate.bound(problem).value
+        certificate, proven = proof(problem)
     except ValueError:
         return None
     for share in SHARES:
