@@ -344,7 +344,7 @@ def changed(privacy):
 def test_a_refusal_names_the_loss_that_was_asked_for():
     """It named threshold(0.5), which is what the program is about."""
     with pytest.raises(ValueError, match="loss = 'threshold\\(0\\)'"):
-        optdp.solve_additive(optdp.KL(1e-6), loss=optdp.Threshold(0), discrete=True)
+        optdp.solve_additive(optdp.KL(1e-18), loss=optdp.Threshold(0), discrete=True)
 
 
 @pytest.mark.parametrize(
