@@ -410,56 +410,27 @@ def multipliers_of(program: TailProgram, exact: dict[float, Any]) -> list[Multip
         rest = float(values[-1]) if any(len(cut.ends) % 2 for _, cut in members) else 0.0
         out.append(Multiplier(shift, weight, first, tuple(values[:-1].tolist()), rest, exact.get(eps, eps)))
     if program.fall:
-        out = _shortened(program, out)
         out += _tail_multiplier(program, out, exact)
     return out
 
 
-def _charged(
-    program: TailProgram, end: int, multipliers: list[Multiplier], inner: int
-) -> tuple[np.ndarray, list[np.ndarray]]:  # fmt: skip
-    """(what multipliers leave of the costs of `end` points, less the least of it per point up to `inner`; they written out)."""
+def _charged(program: TailProgram, end: int, multipliers: list[Multiplier], inner: int) -> np.ndarray:
+    """What multipliers leave of the costs of `end` points, less the least of it per point up to `inner`."""
     weights = np.where(np.arange(end) > 0, 2.0, 1.0 + program.bins)
-    slack, written = weights * program.costs[:end], []
+    slack = weights * program.costs[:end]
     for m in multipliers:
         mu = np.concatenate([m.values, np.full(max(end + m.shift - m.end, 0), m.rest)])
         place = np.arange(m.first, m.first + mu.size)
         for to, factor in ((place, 1.0), (place + m.shift, -math.exp(float(m.eps)))):  # type: ignore[arg-type]
             at = lattice.distance(to, program.bins)
             np.add.at(slack, at[at < end], factor * mu[at < end])
-        written.append(mu)
-    return slack - float((slack / weights)[:inner].min()) * weights, written
-
-
-def _shortened(program: TailProgram, multipliers: list[Multiplier]) -> list[Multiplier]:
-    """Without what shifts beyond the variables, where it is not needed: far out the costs alone pay for a point.
-
-    The program has no mass of its own there but the tail's, so that its dual may charge these points more than they can pay.
-    """
-    n, size = program.n, program.size
-    slack, written = _charged(program, size + n, multipliers, size - n)
-    rows = [(m, mu, math.exp(float(m.eps))) for m, mu in zip(multipliers, written, strict=True)]  # type: ignore[arg-type]
-    for target in range(size + n - 1, size, -1):
-        for m, mu, ratio in sorted(rows, key=lambda row: -row[2]):
-            source = target - m.shift
-            j = source - m.first
-            if slack[target] >= 0:
-                break
-            if m.rest or not 0 <= j < mu.size or source <= 0 or slack[source] <= 0:
-                continue
-            less = min(float(mu[j]), float(slack[source]), -float(slack[target]) / ratio)
-            mu[j] -= less
-            slack[source] -= less
-            slack[target] += ratio * less
-    return [
-        m if m.rest else replace(m, values=tuple(np.maximum(mu[: len(m.values)], 0.0).tolist())) for m, mu, _ in rows
-    ]
+    return np.asarray(slack - float((slack / weights)[:inner].min()) * weights)
 
 
 def _tail_multiplier(program: TailProgram, multipliers: list[Multiplier], exact: dict[float, Any]) -> list[Multiplier]:
     """For shift n, at the tail's ratio: as much as the costs further out can pay for, from the far end inwards."""
     n, start, end = program.n, program.size - program.n, program.costs.size
-    slack, _ = _charged(program, end, multipliers, start)
+    slack = _charged(program, end, multipliers, start)
     ratio = 1 / program.fall
     most = max(0.0, float(slack[-1]) / (ratio - 1))
     if slack[start:].min() >= 0 or not most:
