@@ -303,8 +303,9 @@ def test_noise_for_a_profile_is_no_worse_than_staircases_for_its_least_pair(loss
     assert solution.lower_bound <= solution.value and solution.verify()
 
 
-@pytest.mark.parametrize("pairs", [[(0, 0.05), (1, 0)], [(40, 1e-3), (31, 0.2)]])
-def test_a_profile_whose_least_pair_no_noise_keeps_has_lattices(pairs):
-    """With eps = delta = 0, or eps beyond what noise is for, the staircase was refused, and with it the profile."""
-    found = optdp.solve_additive(optdp.Profile(pairs), loss=optdp.Threshold(0.37), rtol=1e-5, n=None, time_limit=0.5)
+def test_a_profile_whose_least_pair_no_noise_keeps_has_lattices():
+    """With eps = delta = 0 the staircase was refused, and with it the profile."""
+    found = optdp.solve_additive(
+        optdp.Profile([(0, 0.05), (1, 0)]), loss=optdp.Threshold(0.37), rtol=1e-5, time_limit=0.5
+    )
     assert found.verify() and 0 < found.lower_bound <= found.value < 1

@@ -538,7 +538,7 @@ def _whole(best: Bracket, known: Bracket) -> Bracket:
 def _staircases(task: Task, best: Bracket) -> Bracket:
     """The bracket with the staircases for the least eps and the least delta, which imply the profile, where one is better."""
     eps, delta = (min(part, key=float) for part in zip(*task.privacy.pairs, strict=True))
-    if not (eps or delta) or eps > require.MAX_EPS:  # no noise is for these
+    if not (eps or delta):  # no noise is for that
         return best
     least = ApproxDP(eps, delta, task.width)
     for noise in noise_of(replace(task.problem, privacy=least)):
