@@ -248,7 +248,7 @@ def test_thresholds_under_gaussian_privacy_are_no_worse_than_noise_for_squares(l
     ("mu", "limit", "most"), [(1.0, 0.1, 2e-4), (1.0, 0.55, 2e-4), (3.0, 0.2, 1e-3), (2.0, 0.37, 0.01)]
 )
 def test_thresholds_between_the_ends_of_coarse_cells_under_gaussian_privacy(mu, limit, most):
-    """Floats a little beyond the end of a cell (gaps of 0.01 to 0.03 came back), and a limit far from all of few points (0.1)."""
+    """Floats a little beyond the end of a cell (gaps of 0.015 to 0.04 came back), and a limit far from all (0.1)."""
     found = optdp.solve_additive(optdp.GDP(mu), loss=optdp.Threshold(limit), rtol=max(most, 1e-3))
     assert found.gap < most and found.verify()
     farther = optdp.solve_additive(optdp.GDP(mu), loss=optdp.Threshold(limit + 0.2), n=4)

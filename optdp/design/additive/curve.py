@@ -561,28 +561,27 @@ def told(task: Task, program: Any, run: Run) -> Program:
 
 def _sizes(task: Task, points: int) -> Iterator[int]:
     """Points per sensitivity, one lattice after the other: about twice as many each time; for a loss that jumps also those at
-    which it does so nearly at a lattice point (a step function: at the end of a cell). A lattice with cells that end at all
-    steps is enough: beside it, where it has many points, one that takes less time.
+    which it does so nearly at a lattice point; for a step function those with cells that end nearest beyond its steps. A lattice
+    with cells that end at all steps is enough: beside it, where it has many points, one that takes less time.
     """
     if task.fits:
         yield from [lattice.aligned(2, task.jumps, task.loss.steps)] * (task.fits > 3)
         yield task.fits
+        return
+    if task.loss.steps:
+        yield from dict.fromkeys(min(range(1, most + 1), key=task.outwards) for most in NEAREST)
         return
     if not task.jumps:
         while points < 2000:
             yield points
             points *= 2
         return
-    if task.loss.steps:
-        nearest = dict.fromkeys(min(range(1, most + 1), key=task.outwards) for most in NEAREST)
-        yield from nearest
-        return
-    off, tried = Fraction(task.loss.steps, 2), [lattice.aligned(points, task.jumps, task.loss.steps)]
-    while tried[-1] < (HEAPED if task.heaped and not task.loss.steps else JUMPY):
+    tried = [lattice.aligned(points, task.jumps, False)]
+    while tried[-1] < (HEAPED if task.heaped else JUMPY):
         yield tried[-1]
-        tried.append(lattice.aligned(2 * tried[-1], task.jumps, task.loss.steps))
+        tried.append(lattice.aligned(2 * tried[-1], task.jumps, False))
     yield tried[-1]
-    apart = {n: max((off - b * n) % 1 for b in task.jumps) / n for n in range(2, JUMPY + 1)}
+    apart = {n: lattice.beyond(n, task.jumps, Fraction(0)) / n for n in range(2, JUMPY + 1)}
     yield from [n for n in sorted(apart, key=apart.__getitem__) if n not in tried][:LATTICES]
 
 
