@@ -141,8 +141,16 @@ def test_unknown_problems_are_refused_with_every_reason():
     for design in designs():
         assert f"  {design.name}: {design.accepts(problem)}" in text
     assert table() in text
+    assert text.splitlines()[-1].startswith("  pair kernel: privacy must be LDP")  # else one of its kind
     markdown = table(markdown=True)
     assert markdown.count("\n") == len(designs()) + 1 and all(design.name in markdown for design in designs())
+
+
+def test_the_nearest_reason_is_the_last():
+    loss = optdp.CustomLoss(lambda d: np.minimum(d, 3.0))
+    with pytest.raises(ValueError, match="no design solves") as caught:
+        optdp.solve_additive(1.0, 0.01, loss=loss)
+    assert str(caught.value).splitlines()[-1].startswith("  additive: a function must be declared convex")
 
 
 def test_no_statement_quotes_a_file():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import inspect
 import math
+import re
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -151,7 +152,7 @@ def solve(
     - `progress`: a function of an `optdp.Step`, or True for a line on the terminal.
     - further options of the design that solves it (those of the `solve_*` function).
 
-    **Returns** a `Solution`. **Raises** ValueError with every design's reason if none solves such problems, or naming the
+    **Returns** a `Solution`. **Raises** ValueError with every design's reason, the nearest last, if none solves such problems, or naming the
     argument that is not allowed; `optdp.solvers.lp.SolverFailure` (a RuntimeError) where a solver's answers are of no use.
 
         >>> import optdp
@@ -194,7 +195,11 @@ def solve(
             ) from error
         tell("done", found.lower_bound, found.value)
         return found
-    told = "\n".join(["Reasons:", *reasons, "What is solved:", table()])
+    asked = (problem.privacy, problem.domain, problem.objective, problem.family)
+    words = [[re.findall(r"\w+", told) for told in d.solves] for d in designs()]
+    near = [sum(type(part).__name__ in told for part, told in zip(asked, row, strict=False)) for row in words]
+    order = sorted(range(len(reasons)), key=near.__getitem__)
+    told = "\n".join(["What is solved:", table(), "Why none of them is this, the nearest last:", *(reasons[k] for k in order)])
     raise ValueError(f"no design solves: {problem.statement()}. {told}")
 
 
