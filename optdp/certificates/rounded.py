@@ -6,28 +6,31 @@ integers are those of X and of X + m, m next to d, |m| <= D. Hockey-stick, Kullb
 are mixed alike are at most the largest of those of the parts. So X + U is noise of the same problem on the line: E B(|X + U|) is
 at least what is proven there, and it exceeds E L(|X|) by little (`optdp.problem.rounding`).
 
-**The chance of 0.** Under (eps, delta) each of the 2D integers next to 0 has a probability of at least (P(X = 0) - delta)/E:
-P(X = 0) <= (E + 2 D delta)/(E + 2 D). Gaussian DP has such pairs, and a Kullback-Leibler divergence of at most r is a total
-variation of at most (r/2)^(1/2) (Pinsker).
+**The chance of 0.** The 2D integers next to 0 are translates of it. If the notion does not admit that a and a 2D-th of what is
+left, (1 - a)/(2D) < a, are exchanged, each of them has more than that part wherever P(X = 0) >= a
+(`optdp.certificates.packing`), and all together more than 1: P(X = 0) < a. Under (eps, delta) that is what
+P(X = 0) <= (E + 2 D delta)/(E + 2 D) says.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
-from flint import arb, ctx
+from flint import ctx
 
 from optdp.certificates.additive import not_noise, on_integers
 from optdp.certificates.base import Bound, Certificate
+from optdp.certificates.packing import exchanges
 from optdp.exact import enclosures
-from optdp.problem import GDP, KL, RDP, ApproxDP, Curve, Integers, Line, Problem
-from optdp.problem.privacy import gauss_tail
+from optdp.exact.numbers import border
+from optdp.problem import Integers, Line, Problem
 from optdp.problem.rounding import on_line, spread
 
-#: The eps for which pairs of Gaussian DP are tried, in units of mu.
-TRIED = (1, 2, 3, 4)
+#: So many times as probable as the integers next to it 0 is assumed to be, to find a number that is too large.
+LARGEST = tuple(2.0**k for k in range(1, 200, 9))
 
 
 @dataclass(frozen=True)
@@ -60,18 +63,15 @@ class RoundedCertificate(Certificate):
 
 def rarest(privacy: Any) -> Fraction:
     """At most so probable is it that noise on the integers is 0."""
-    given: list[tuple[arb, arb]] = []  # (E, delta)
-    if isinstance(privacy, GDP):
-        mu = enclosures.ball(privacy.mu)
-        for share in TRIED:
-            ratio = (share * mu).exp()
-            given.append((ratio, gauss_tail(share - mu / 2) - ratio * gauss_tail(share + mu / 2)))
-    elif isinstance(privacy, KL | RDP):  # of Renyi divergences, that of Kullback and Leibler is the least
-        given = [(arb(1), (enclosures.ball(privacy.bound) / 2).sqrt())]
-    elif isinstance(privacy, ApproxDP):
-        given = [(enclosures.exp(privacy.eps), enclosures.ball(privacy.delta))]
-    else:
-        pairs = privacy.points if isinstance(privacy, Curve) else privacy.pairs
-        given = [(enclosures.exp(e), enclosures.ball(d)) for e, d in pairs]
-    around = 2 * enclosures.ball(privacy.sensitivity)
-    return min(Fraction(1), *(enclosures.upper((ratio + around * delta) / (ratio + around)) for ratio, delta in given))
+    around = 2 * int(privacy.sensitivity)
+
+    def proven(ratio: float) -> bool:
+        """Whether 0 is less than `ratio` times as probable as the 2D integers next to it are on average."""
+        share = Fraction(ratio) / (Fraction(ratio) + around)
+        return ratio > 1 and exchanges(privacy, share, (1 - share) / around)
+
+    most = next((x for x in LARGEST if proven(x)), math.inf)
+    if math.isinf(most):
+        return Fraction(1)
+    ratio = Fraction(border(lambda x: not proven(x), 1.0, most)[1])
+    return ratio / (ratio + around)
