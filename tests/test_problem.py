@@ -505,6 +505,15 @@ def test_a_notion_of_ones_own_needs_only_its_own_lines():
         optdp.solve(problem)
 
 
+def test_the_nearest_design_is_named_first():
+    """What could be mended stood among twenty reasons of designs for other problems."""
+    with pytest.raises(
+        ValueError, match=r"no design solves.*Reasons:\n  additive: a function must be declared convex"
+    ) as caught:
+        optdp.solve_additive(1.0, 1e-3, optdp.CustomLoss(lambda d: np.minimum(d, 1.0)))
+    assert str(caught.value).index("  kernel: privacy must be LDP") > 0
+
+
 @given(EPS)
 def test_guarantees_are_the_smallest(eps):
     assume(float(eps) < 25)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import inspect
 import math
+import re
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -29,6 +30,8 @@ MODULES = (
 #: The least eps for unbiased vectors: below, coins that prefer one cap cannot be told from fair ones, and the multiplier for
 #: categories grows as d/eps^2.
 FAINTEST = 1e-20
+#: How the reasons begin of designs that are for other problems.
+ELSEWHERE = re.compile(r"  [^:]*: (the )?(privacy|domain|family|objective) must be")
 
 
 @dataclass(frozen=True)
@@ -194,6 +197,7 @@ def solve(
             ) from error
         tell("done", found.lower_bound, found.value)
         return found
+    reasons.sort(key=lambda line: bool(ELSEWHERE.match(line)))  # first those of designs for such problems
     told = "\n".join(["Reasons:", *reasons, "What is solved:", table()])
     raise ValueError(f"no design solves: {problem.statement()}. {told}")
 
