@@ -80,6 +80,17 @@ def test_bad_input(change, words):
         optdp.check_hypothesis(**({"samples": 3} | change))
 
 
+def test_an_argument_that_is_no_pair_is_named():
+    with pytest.raises(TypeError, match="eps_range = 1 is not allowed: it must be a pair"):
+        optdp.check_hypothesis(3, eps_range=1)
+
+
+def test_a_loss_of_nothing_has_no_gap():
+    """It was nan, with a warning."""
+    found = optdp.check_hypothesis(3, loss=optdp.CustomLoss(np.zeros_like))
+    assert found.holds and found.gap.tolist() == [0.0] * 3
+
+
 @pytest.mark.soak
 def test_soak_local_search_at_many_epsilons():
     found = optdp.check_hypothesis(2000, range(3, 8), "squared", attack=10)

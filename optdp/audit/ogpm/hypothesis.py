@@ -52,8 +52,8 @@ class HypothesisReport(Tabled):
 
     @property
     def gap(self) -> np.ndarray:
-        """(value - bound)/value at each epsilon: what more pieces could gain at most."""
-        return (self.value - self.bound) / self.value
+        """(value - bound)/value at each epsilon, of nothing 0: what more pieces could gain at most."""
+        return (self.value - self.bound) / np.where(self.value > 0, self.value, 1.0)
 
     @property
     def best_attack(self) -> float:
@@ -117,6 +117,8 @@ def check_hypothesis(
     numbers = tuple(sorted({require.integer("pieces", m, low=3) for m in asked}))
     if not numbers:
         raise ValueError("pieces = () is not allowed: pieces must name at least one m >= 3")
+    if not isinstance(eps_range, list | tuple) or len(eps_range) != 2:
+        raise TypeError(f"eps_range = {eps_range!r} is not allowed: it must be a pair (low, high)")
     low = require.epsilon(eps_range[0], name="eps_range[0]")
     high = require.epsilon(eps_range[1], name="eps_range[1]")
     if not low < high:
