@@ -242,6 +242,11 @@ def _place(path: str | Path) -> tuple[Path, int | None, bool]:
     return target, None, stat.S_ISREG(mode)
 
 
+def writable(path: str | Path) -> None:
+    """**Raises** what opening it for writing would, as far as can be seen: before work that would be lost."""
+    _place(path)
+
+
 def sound(path: str | Path) -> None:
     """**Raises** TypeError for what is no path, ValueError for one that no file has: systems do not name the argument."""
     if not isinstance(path, str | os.PathLike):

@@ -81,7 +81,10 @@ class Program:
         files.sound(path)
         model, target = self.model, Path(path)
         if not hasattr(model, "write"):
-            raise ValueError(f"a {type(model).__name__} has no file format: use program.model")
+            kind = f"{type(model).__module__.partition('.')[0]} {type(model).__name__}"
+            raise ValueError(
+                f"path = {str(path)!r} is not allowed: the program is a {kind}, which has no file format: use program.model"
+            )
         nonlinear = hasattr(model, "component_objects")  # Pyomo
         kind, endings = ("nonlinear model", (".nl", ".gams")) if nonlinear else ("linear program", (".mps", ".lp"))
         if target.suffix not in endings:

@@ -185,6 +185,9 @@ def test_reports(capsys, tmp_path):
 def test_hypothesis_command(capsys):
     status, out, _ = run(capsys, "hypothesis", "--samples", 50, "--pieces", "3-9", "--loss", "abs", "--seed", 0)
     assert status == 0 and "HOLDS at 50 of 50" in out
+    with pytest.raises(SystemExit):  # the argument was said to be "()"
+        main(["hypothesis", "--pieces", "9-3"])
+    assert "'9-3' is not a number of pieces: use 5 or 3-9" in capsys.readouterr().err
 
 
 def test_demo_runs_and_leaves_a_figure(capsys, tmp_path):
@@ -334,7 +337,11 @@ def test_an_error_in_a_later_chunk_leaves_the_old_output_alone(capsys, tmp_path)
 
 @pytest.mark.parametrize(
     ("header", "words"),
-    [("id,years,town", "no such column among the 3"), ("age,age,town", "column 2 has the name of another column")],
+    [
+        ("id,years,town", "no such column among the 3"),
+        ("id;age;town", "whose fields are separated by ','"),
+        ("age,age,town", "column 2 has the name of another column"),
+    ],
 )
 def test_randomize_needs_the_column_once(capsys, tmp_path, header, words):
     source = table(tmp_path / "in.csv", [1], header)
@@ -426,3 +433,19 @@ def test_the_page_about_the_command_line_names_every_command():
     top = below(build_parser())
     options = {"--unbiased", "--circle", "--box", "--metric", "--outputs", "--prior"}
     assert {*top, *below(top["solve"]), *below(top["report"]), *options} <= words
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["report all --html no/a.html", "compare --eps 1 --plot no/a.png", "solve kernel --eps 1 --out no/a.json",
+     "solve kernel --eps 1 --write no/a.mps", "hypothesis --html no/a.html", "plan --eps 1 --flag a --out no/a.json",
+     "randomize --eps 1 --column a --lower 0 --upper 1 --save-mechanism no/a.json in.csv out.csv"],
+)  # fmt: skip
+def test_what_cannot_be_written_is_told_before_the_work(capsys, tmp_path, monkeypatch, line):
+    """`optdp report all` solved for a quarter of a minute, and then said that there is no such folder."""
+    monkeypatch.chdir(tmp_path)
+    args = build_parser().parse_args(line.split())
+    args.run = lambda _: pytest.fail("work before the refusal")
+    monkeypatch.setattr("optdp.cli.build_parser", lambda: argparse.Namespace(parse_args=lambda _: args))
+    status, out, err = run(capsys)
+    assert status == 2 and not out and "cannot be written: there is no folder no" in err

@@ -1481,3 +1481,22 @@ def test_widths_whose_squares_are_no_floats_are_refused_by_name(domain):
         optdp.recommend(domain, 1.0)
     with pytest.raises(ValueError, match=r"^schema\['x'\] is not allowed: the width of "):
         optdp.plan({"x": optdp.Number(*domain)}, 1.0)
+
+
+def test_the_people_asked_are_those_that_the_recommended_mechanism_needs(monkeypatch):
+    """They were those that another mechanism needs, the best of 1,000 people: here 100,000."""
+    from optdp.statistics import recommend
+
+    made = {
+        "steady": optdp.solve_piecewise(1.0, 3, "abs").mechanism,
+        "steep": optdp.solve_piecewise(1.0, 3, "squared").mechanism,
+    }
+    monkeypatch.setattr(
+        recommend, "candidates", lambda *_: [(name, "optimum", lambda m=m: m) for name, m in made.items()]
+    )
+    monkeypatch.setattr(
+        recommend, "simulated_quantile", lambda m, n, *_: n**-0.4 if m is made["steady"] else (2000**0.3) * n**-0.7
+    )
+    found = optdp.recommend((0, 1), 1.0, "quantile", error=0.01)
+    assert found.best.name == "steep" and 0.009 <= found.best.error <= 0.01
+    assert found.n == found.best.people < 25_000

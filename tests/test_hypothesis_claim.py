@@ -39,6 +39,30 @@ def test_the_check_can_fail():
     assert not HypothesisReport(value=good.value, proven=good.proven, **{**fields, "attack": beaten}).holds
 
 
+def test_what_is_not_proven_is_counted():
+    """Of 5 epsilons with 2 proven it said: IS NOT PROVEN at 2 of 5, and that each row is a proof."""
+    good = optdp.check_hypothesis(5, [4], "abs")
+    fields = {"eps": good.eps, "pieces": (4,), "loss": "abs", "bound": good.bound, "attack": {}}
+    told = str(HypothesisReport(value=good.value, proven=np.arange(5) < 2, **fields))
+    assert "IS NOT PROVEN at 3 of 5 epsilons" in told and "Each row is a proof" not in told
+    beaten = {float(good.eps[0]): {4: float(good.bound[0]) * 0.999}}
+    told = str(HypothesisReport(value=good.value, proven=good.proven, **{**fields, "attack": beaten}))
+    assert "IS NOT PROVEN at 5 of 5 epsilons" in told
+
+
+def test_reports_say_what_is_taken_on_trust_of_a_function():
+    loss = optdp.CustomLoss(lambda d: np.log1p(5 * d), shape="concave")
+    given = "rovided that the loss is nondecreasing and concave between the points at which it was sampled."
+    solution = optdp.solve_piecewise(1.0, 3, loss)
+    for told in (
+        optdp.check_hypothesis(1, loss=loss),
+        optdp.gap_report(solution),
+        optdp.compare(solution.problem, rtol=0.1),
+    ):
+        assert str(told).count(given) == 1, told
+    assert "rovided that" not in str(optdp.check_hypothesis(1)) + str(optdp.gap_report(optdp.solve_piecewise(1.0)))
+
+
 def test_an_executor_gives_the_same_answer():
     with ProcessPoolExecutor(2) as pool:
         there = optdp.check_hypothesis(40, [3], "squared", executor=pool)
@@ -54,6 +78,17 @@ def test_an_executor_gives_the_same_answer():
 def test_bad_input(change, words):
     with pytest.raises(ValueError, match=words):
         optdp.check_hypothesis(**({"samples": 3} | change))
+
+
+def test_an_argument_that_is_no_pair_is_named():
+    with pytest.raises(TypeError, match="eps_range = 1 is not allowed: it must be a pair"):
+        optdp.check_hypothesis(3, eps_range=1)
+
+
+def test_a_loss_of_nothing_has_no_gap():
+    """It was nan, with a warning."""
+    found = optdp.check_hypothesis(3, loss=optdp.CustomLoss(np.zeros_like))
+    assert found.holds and found.gap.tolist() == [0.0] * 3
 
 
 @pytest.mark.soak

@@ -146,3 +146,9 @@ def test_files_that_hold_something_else_are_told_apart(tmp_path):
                 continue
             with pytest.raises(ValueError, match=rf"^x\.json holds {held}, which is not allowed: it must hold {kind}$"):
                 cls.load(tmp_path / "x.json")
+
+
+def test_a_program_without_a_file_format_is_named():
+    """Whoever wrote it to a file was told that "a Problem" has none."""
+    with pytest.raises(ValueError, match=r"path = 'x\.mps' is not allowed: the program is a cvxpy Problem"):
+        optdp.solve_frequency(1.0, 5).program.write("x.mps")

@@ -136,7 +136,35 @@ def test_a_file_with_another_separator_is_told_what_separates(tmp_path, monkeypa
     (tmp_path / "people.csv").write_text("age;smoker\n40;yes\n")
     assert run(capsys, "plan", "--eps", 1, "--integer", "age:0:120", "--flag", "smoker", "--out", "plan.json")[0] == 0
     status, _, err = run(capsys, "randomize", "--plan", "plan.json", "people.csv", "private.csv")
-    assert status == 2 and "or separate the fields by commas" in err and "40" not in err and ";yes" not in err
+    assert status == 2 and "allowed: separate the fields by commas" in err and "40" not in err and ";yes" not in err
+    (tmp_path / "people.csv").write_text("age\tsmoker\n40\tyes\n")
+    status, _, err = run(capsys, "randomize", "--plan", "plan.json", "people.csv", "private.csv")
+    assert status == 2 and "tabs; fields are separated by ','" in err and "40" not in err
+
+
+def test_names_that_differ_in_capitals_or_spaces_are_not_to_be_left_out(tmp_path, monkeypatch, capsys):
+    """Whoever left the column out was told that it is missing."""
+    monkeypatch.chdir(tmp_path)
+    optdp.plan({"age": optdp.Integer(0, 120), "smoker": optdp.Flag()}, 1.0).save("plan.json")
+    for head in ("Age,smoker", "age, smoker"):
+        (tmp_path / "people.csv").write_text(f"{head}\n40,yes\n")
+        status, _, err = run(capsys, "randomize", "--plan", "plan.json", "people.csv", "private.csv")
+        assert status == 2 and "capitals and spaces in names count" in err and "leave it out" not in err
+
+
+def test_values_of_a_category_may_be_listed_with_spaces(tmp_path, monkeypatch, capsys):
+    """The category was " b", and everybody who entered "b" was refused."""
+    monkeypatch.chdir(tmp_path)
+    assert run(capsys, "plan", "--eps", 1, "--category", "job: a, b,c ", "--out", "plan.json")[0] == 0
+    assert optdp.Plan.load("plan.json")["job"].column == optdp.Category(["a", "b", "c"])
+
+
+def test_json_lines_are_sent_to_collect(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    optdp.plan({"smoker": optdp.Flag()}, 1.0).save("plan.json")
+    (tmp_path / "monday.jsonl").write_text("{}\n")
+    status, _, err = run(capsys, "estimate", "--plan", "plan.json", "monday.jsonl")
+    assert status == 2 and "`optdp collect` gathers JSON lines" in err
 
 
 @pytest.mark.parametrize(

@@ -11,12 +11,17 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 import optdp
+from optdp import files
 
 if TYPE_CHECKING:
     Subparsers = argparse._SubParsersAction[argparse.ArgumentParser]
 
 #: Modules with a function `register(commands: Commands)`, in the order of the help text.
 MODULES = ("problems", "lip", "survey", "columns", "audit", "atlas", "tools")
+
+#: Options that name a file to write, and the commands of which --out does (of others it may be a folder that is made).
+WRITTEN = ("html", "plot", "write", "save_mechanism", "out")
+ONE_FILE = ("solve", "plan", "client", "atlas")
 
 
 @dataclass(frozen=True)
@@ -54,6 +59,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line. **Returns** 0, 1 if a check of a solve failed, or 2 after an error, which is one line on stderr."""
     args = build_parser().parse_args(arguments)
     try:
+        for name in WRITTEN:
+            if getattr(args, name, None) is not None and (name != "out" or args.command in ONE_FILE):
+                files.writable(getattr(args, name))
         return int(args.run(args))
     except BrokenPipeError:
         sys.stderr.close()  # the reader of our output has gone: nothing is left to say

@@ -64,8 +64,10 @@ def _piecewise(commands: Commands) -> None:
 def _pieces(text: str) -> range:
     try:
         first, _, last = text.partition("-")
-        return range(options.parse_integer(first), options.parse_integer(last or first) + 1)
-    except ValueError:
+        found = range(options.parse_integer(first), options.parse_integer(last or first) + 1)
+        found[0]  # of 9-3 there is none
+        return found
+    except (IndexError, ValueError):
         raise argparse.ArgumentTypeError(f"{text!r} is not a number of pieces: use 5 or 3-9") from None
 
 

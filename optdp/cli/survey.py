@@ -122,7 +122,7 @@ def _make_plan(args: argparse.Namespace) -> int:
     made: dict[str, Callable[..., Any]] = {
         "number": lambda lower, upper, unit="": optdp.Number(number(lower), number(upper), unit),
         "integer": lambda lower, upper, unit="": optdp.Integer(whole(lower), whole(upper), unit),
-        "date": optdp.Date, "category": lambda values: optdp.Category(values.split(",")), "flag": optdp.Flag,
+        "date": optdp.Date, "category": lambda values: optdp.Category([v.strip() for v in values.split(",")]), "flag": optdp.Flag,
     }  # fmt: skip
     for kind, text in args.columns:
         name, *parts = text.split(":")

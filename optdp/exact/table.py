@@ -176,16 +176,19 @@ class Table(Records):
             if title in seen:
                 raise ValueError(f"{name}: column {place} has the name of another column, which is not allowed")
             if not title.isprintable():
-                raise ValueError(f"{name}: the name of column {place} has characters that do not show: not allowed")
+                tabs = f" (tabs; fields are separated by {delimiter!r})" if "\t" in title else ""
+                raise ValueError(
+                    f"{name}: the name of column {place} has characters that do not show{tabs}: not allowed"
+                )
             seen.add(title)
         self.header: list[str] = header
 
     def column(self, name: str, what: str = "column") -> int:
         """The place of a column. **Raises** ValueError."""
         if name not in self.header:
-            raise ValueError(
-                f"{what} = {name!r} is not allowed: {self.name} has no such column among the {len(self.header)} of its header"
-            )
+            told = f"among the {len(self.header)} of its header"
+            told += f", whose fields are separated by {self.delimiter!r}" if len(self.header) == 1 else ""
+            raise ValueError(f"{what} = {name!r} is not allowed: {self.name} has no such column {told}")
         return self.header.index(name)
 
     def rows(self) -> Iterator[list[str]]:

@@ -107,6 +107,8 @@ def compare(
     if everyone is not None:
         proven = f"at least {below(everyone.lower_bound, 9)}, and {above(everyone.value, 9)} is attained"
         notes.append(f"Best of all: {everyone.problem.statement()} is {proven}.")
+    if best is not None and best.assumptions:
+        notes.append(f"Bounds and values hold provided that {best.assumptions}.")
     rows.sort(key=lambda row: row["value"])
     if best is not None:  # a solution that was given, or what lies in the bracket
         kept = (row for row in rows if (row["numbers"], row["guarantee"], row["family"]) == ("proven", "yes", "yes"))

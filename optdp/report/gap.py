@@ -129,6 +129,8 @@ def table(
             f"all: {everyone[0].problem.statement()}, at the first eps, is between its bound and what is attained."
         )
     notes.append("gap = (value - lower bound) / value; verified: checked again without the solver.")
+    trusted = dict.fromkeys(s.assumptions for s in (*solutions, *everyone) if s.assumptions)
+    notes += [f"Bounds and values hold provided that {told}." for told in trusted]
     if not all(proven.values()):
         notes.append(NUMERICAL)
     ratios: dict[str, Any] = {name: [row.get(name) for row in rows] for name in proven}

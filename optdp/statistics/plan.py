@@ -208,9 +208,10 @@ class Plan(tables.Printed):
             told = f"no column {gone[0]!r}, which the plan needs" if gone else ""
             if unknown:
                 place = f"number {found.index(unknown[0]) + 1} of {len(found)}"
-                told = f"a column ({place}) that the plan does not know, which is not allowed: leave it out"
+                do = f"it has {told} (capitals and spaces in names count)" if gone else "leave it out"
                 if len(found) == 1 < len(self.names) and not str(found[0]).isidentifier():
-                    told += ", or separate the fields by commas"
+                    do = "separate the fields by commas"
+                told = f"a column ({place}) that the plan does not know, which is not allowed: {do}"
             raise ValueError(f"the table has {told}; the plan is for {', '.join(map(repr, self.names))} alone")
         return found
 

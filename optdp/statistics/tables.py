@@ -168,6 +168,7 @@ def kind(path: str | Path) -> str:
     if found not in (".csv", ".parquet"):
         inner = len(suffixes) > 1 and suffixes[-2] in (".csv", ".parquet")
         why = "what is compressed must be unpacked first" if inner else "it must be .csv or .parquet"
+        why = "`optdp collect` gathers JSON lines" if found == ".jsonl" else why
         raise ValueError(f"file {path} is not allowed: {why}")
     return found
 

@@ -33,6 +33,7 @@ class HypothesisReport(Tabled):
       mechanism with any number of pieces goes below.
     - `proven`: where value and bound agree to 1e-9 (relative) and the certificate passed its check.
     - `attack`: for each attacked epsilon, {m: the best value that local search over m pieces reached}.
+    - `assumptions`: what the bounds take on trust of a user's loss, or an empty string.
     """
 
     eps: np.ndarray
@@ -42,6 +43,7 @@ class HypothesisReport(Tabled):
     pieces: tuple[int, ...]
     loss: str
     attack: dict[float, dict[int, float]]
+    assumptions: str = ""
 
     @property
     def holds(self) -> bool:
@@ -50,8 +52,8 @@ class HypothesisReport(Tabled):
 
     @property
     def gap(self) -> np.ndarray:
-        """(value - bound)/value at each epsilon: what more pieces could gain at most."""
-        return (self.value - self.bound) / self.value
+        """(value - bound)/value at each epsilon, of nothing 0: what more pieces could gain at most."""
+        return (self.value - self.bound) / np.where(self.value > 0, self.value, 1.0)
 
     @property
     def best_attack(self) -> float:
@@ -71,12 +73,19 @@ class HypothesisReport(Tabled):
         columns = [Column("low", "eps from", ".4f"), Column("high", "to", ".4f"), Column("draws", "draws", "d"),
                    Column("proven", "proven", "d"), Column("gap", "largest gap", ".1e")]  # fmt: skip
         span = f"{self.pieces[0]} to {self.pieces[-1]}" if len(self.pieces) > 1 else f"{self.pieces[0]}"
-        verdict = "HOLDS" if self.holds else "IS NOT PROVEN"
+        draws, left = self.eps.size, self.eps.size - int(self.proven.sum())
+        verdict = f"HOLDS at {draws}" if self.holds else f"IS NOT PROVEN at {left or draws}"
         notes = [
-            f"The hypothesis {verdict} at {int(self.proven.sum())} of {self.eps.size} epsilons: no piecewise mechanism with "
-            f"{span} pieces (nor any other number), their heights the same for all inputs, beats three by more than the gap.",
+            f"The hypothesis {verdict} of {draws} epsilons: no piecewise mechanism with {span} pieces (nor any other number), "
+            "their heights the same for all inputs, beats three by more than the gap.",
             "Each row is a proof, not a sample: one certificate per epsilon, checked in exact arithmetic, valid for every m.",
         ]
+        if left:
+            notes[1] = (
+                f"Proven: the gap is at most {RTOL:g}, by a certificate for every m, checked in exact arithmetic."
+            )
+        if self.assumptions:
+            notes.append(f"Provided that {self.assumptions}.")
         if self.attack:
             notes.append(f"Local search with {span} pieces at {len(self.attack)} of the epsilons, in floating point: its least "
                          f"error is {self.best_attack:+.1e} of the bound away from it.")  # fmt: skip
@@ -108,6 +117,8 @@ def check_hypothesis(
     numbers = tuple(sorted({require.integer("pieces", m, low=3) for m in asked}))
     if not numbers:
         raise ValueError("pieces = () is not allowed: pieces must name at least one m >= 3")
+    if not isinstance(eps_range, list | tuple) or len(eps_range) != 2:
+        raise TypeError(f"eps_range = {eps_range!r} is not allowed: it must be a pair (low, high)")
     low = require.epsilon(eps_range[0], name="eps_range[0]")
     high = require.epsilon(eps_range[1], name="eps_range[1]")
     if not low < high:
@@ -123,7 +134,8 @@ def check_hypothesis(
     chosen = np.sort(rng.choice(eps, attacked, replace=False)).tolist()
     tries = sweep(partial(_attack, pieces=numbers, loss=loss, domain=domain), chosen, executor=executor, progress=progress,
                   label="attacking")  # fmt: skip
-    return HypothesisReport(eps, value, bound, proven, numbers, loss.name, dict(zip(chosen, tries, strict=True)))
+    return HypothesisReport(eps, value, bound, proven, numbers, loss.name,
+                            dict(zip(chosen, tries, strict=True)), str(loss.assumptions))  # fmt: skip
 
 
 def _decide(eps: float, *, loss: Any, domain: Any) -> tuple[float, float, bool]:
