@@ -354,3 +354,32 @@ def test_a_constant_costs_what_rare_inputs_lose_and_is_proven_to_be_the_best(rar
         found = optdp.solve_kernel(0.5, loss, prior=([0.0, 1.0], [rare, 1 - rare]))
     assert found.verify() and found.gap < 1e-11
     assert found.value == pytest.approx(rare / (rare + 1 - rare), rel=1e-15)
+
+
+@pytest.mark.parametrize("prior", [None, ([0, 0.1, 1], [0.25, 0.25, 0.5])])
+@pytest.mark.parametrize(
+    ("function", "shape"),
+    [  # 0 up to half the domain, in the first from the next float on more: 1/2 costs nothing
+        (lambda d: np.where(d > 0.5, 1 + np.sqrt(np.maximum(d - 0.5, 0)), 0.0), None),
+        (lambda d: np.maximum(d - 0.6, 0.0), "convex"),
+    ],
+)
+def test_a_constant_loses_what_the_function_says(function, shape, prior):
+    found = optdp.solve_kernel(1.0, optdp.CustomLoss(function, shape=shape), prior=prior)
+    assert found.value == 0.0 and found.verify()
+
+
+def test_an_output_that_is_the_input_costs_what_the_function_says_at_0():
+    loss = optdp.CustomLoss(lambda d: np.where(d > 0, 1.0, 0.0) + d)
+    points, chances = [0.25, 0.5, 1.0], [0.3, 0.3, 0.4]
+    found = optdp.solve_kernel(1.0, loss, prior=(points, chances))
+    outputs = np.array(points)
+    same = optdp.solve_kernel(1.0, loss(np.abs(outputs - outputs[:, None])), domain=optdp.Alphabet(3), prior=chances)
+    assert found.gap < 1e-3 and found.lower_bound <= same.value and found.verify()
+
+
+def test_a_value_between_floats_lies_between_those_beside_it():
+    loss = optdp.CustomLoss(lambda d: np.where(d > 0.25, 1.0, 0.0), reach=1.0)
+    assert loss.at(Fraction(1, 4)) == (0.0, 0.0) and loss.at(Fraction(1, 3)) == (1.0, 1.0)
+    low, high = loss.at(Fraction(1, 4) + Fraction(1, 2**80))
+    assert low == 0.0 and 1.0 <= high <= 1 + 1e-14

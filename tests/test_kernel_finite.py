@@ -449,3 +449,11 @@ def test_names_of_rows_are_not_guessed_at_and_dates_are_no_integers():
         for symbols in (days, pandas.Series(days), days - days[0]):
             with pytest.raises(ValueError, match="strings or numbers"):
                 optdp.Alphabet(symbols)
+
+
+@pytest.mark.parametrize("prior", [None, [0.25, 0.75]])
+@pytest.mark.parametrize("unit", [2.0**-300, 2.0**300])
+def test_losses_in_any_unit_have_the_same_gap(prior, unit):
+    losses = unit * np.array([[0.0, 1.0, 0.25], [1.0, 0.0, 0.5]])
+    found = optdp.solve_kernel(1.0, losses, domain=optdp.Alphabet(2), prior=prior)
+    assert found.gap < 1e-9 and found.verify() and optdp.Solution.from_dict(found.to_dict()).verify()

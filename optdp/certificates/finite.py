@@ -20,7 +20,7 @@ from optdp.exact import Within, dyadic, enclosures, require, work
 from optdp.problem import LDP, Alphabet, Average, Problem, WorstCase
 
 #: Multipliers are at most this large, and loss matrices have at most this many entries: a proof takes a bounded time.
-LARGEST, ENTRIES = 2.0**100, 2_000_000
+LARGEST, ENTRIES = 2.0**1023, 2_000_000
 
 
 @dataclass(frozen=True)

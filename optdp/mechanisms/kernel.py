@@ -718,6 +718,12 @@ class KernelMechanism(CellWindow):
             known = [found for one in read for side in exactly if (found := one._stepped(objective, side))]
             if len(known) == len(read) * len(exactly):
                 return min(low for low, _ in known), max(high for _, high in known)
+        constant = self.lows == self.highs and len(self.cells) == 1 and self._whole is None
+        if (
+            law.sampled and constant and isinstance(objective, WorstCase)
+        ):  # the worst input is the end that is farther away
+            sent = self._places[0][0] * self._sent.step
+            return law.at(max(abs(sent - Fraction(end)) for end in (self.domain.lower, self.domain.upper)))
         if isinstance(objective, Average) and isinstance(objective.prior, Prior):
             sides = (None,) if law.exponent is not None and below != above else (below, above)
             ends = [self._pointwise(objective.prior, law, side, unit * far) for side in dict.fromkeys(sides)]
@@ -850,7 +856,7 @@ class KernelMechanism(CellWindow):
         is sent is known exactly, and so are windows.
         """
         steep = law.jumps if law is not None else loss.exponent is not None and loss.exponent < 1
-        steep = steep or (len(self.cells) == 1 and (law is not None or loss.exponent is not None))
+        steep = steep or loss.sampled or (len(self.cells) == 1 and (law is not None or loss.exponent is not None))
         few = self.lows == self.highs and self._whole is None and len(prior) * len(self.cells) <= POINTWISE
         inputs = _floats(prior) if steep and few else []
         if not inputs or not self.domain.lower <= min(inputs) <= max(inputs) <= self.domain.upper:
@@ -862,7 +868,11 @@ class KernelMechanism(CellWindow):
                 for (first, _), (a, b) in zip(self._places, pairwise(self._edges.tolist()), strict=True):
                     off = first * self._sent.step - Fraction(x)
                     near = max(min(b, start + size) - max(a, start), 0)
-                    lost = ball(law(off / unit)) if law is not None else ball(abs(off)) ** ball(loss.exponent)  # type: ignore[arg-type]
+                    if loss.sampled:
+                        least, most = loss.at(abs(off))
+                        lost = arb(least).union(arb(most))
+                    else:
+                        lost = ball(law(off / unit)) if law is not None else ball(abs(off)) ** ball(loss.exponent)  # type: ignore[arg-type]
                     total += ball(chance * (mass * (b - a) / CELLS + (1 - mass) * near / size)) * lost
         return max(enclosures.round_down(total), 0.0), enclosures.round_up(total)
 

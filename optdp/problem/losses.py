@@ -75,6 +75,13 @@ class Loss(Tagged, root=True):
         """The loss on a finite alphabet: a matrix, where it is one of the pair (input, output)."""
         return self
 
+    #: Whether it is known through its values alone, which `at` gives.
+    sampled: ClassVar[bool] = False
+
+    def at(self, distance: Fraction) -> tuple[float, float]:
+        """(low, high) around L(distance), of a loss that is known through its values."""
+        raise NotImplementedError
+
     #: (a, b), a < 0 < b, where every set {u: L(u) <= level} of differences u = y - x is [a t, b t] for some t >= 0; else None.
     slopes: tuple[Fraction, Fraction] | None = None
 
@@ -788,6 +795,7 @@ class CustomLoss(_Session, DistanceLoss):
     _below: np.ndarray = field(init=False, repr=False, compare=False)
     _above: np.ndarray = field(init=False, repr=False, compare=False)
     _noise: float = field(init=False, repr=False, compare=False)
+    sampled = True
 
     def __post_init__(self) -> None:
         if not callable(self.function):
@@ -895,6 +903,14 @@ class CustomLoss(_Session, DistanceLoss):
 
     def __call__(self, distance: ArrayLike) -> np.ndarray:
         return evaluated(f"loss = {self.name!r}", self.function, np.asarray(distance, dtype=float))
+
+    def at(self, distance: Fraction) -> tuple[float, float]:
+        # Next to a jump the samples around say little, and where it is 0 they are only known up to roundings.
+        near = np.minimum([enclosures.round_down(distance), enclosures.round_up(distance)], self._bound_reach)
+        low, high = self(near).tolist()
+        if not 0 <= low < math.inf or not high < math.inf:
+            raise ValueError(f"loss = {self.name!r} is not allowed: a loss must be finite and >= 0")
+        return (low, high) if low == high else (max(low - self._noise, 0.0), high + self._noise)
 
     def integral(self, distance: ArrayLike) -> np.ndarray:
         low, high = self.integral_bracket(distance)
