@@ -155,7 +155,7 @@ def test_additive_noise_is_never_worse_than_the_staircases_at_large_eps(eps, los
 )
 def test_a_loss_that_begins_far_out_is_hardly_met(loss):
     """Periods were added up until the sum was more than 0."""
-    for noise in (LatticeStaircase.private(1.0), LatticeStaircase.private(0.05, 1e-3, delta=0.1)):
+    for noise in (LatticeStaircase.private(1.0), LatticeStaircase.private(0.2, 1e-3, delta=0.1)):
         low, high = noise.enclose_loss(loss)
         assert 0 <= low <= high < 1e-300 and noise.noise_loss(loss) < 1e-300
 

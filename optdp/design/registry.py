@@ -199,7 +199,9 @@ def solve(
     words = [[re.findall(r"\w+", told) for told in d.solves] for d in designs()]
     near = [sum(type(part).__name__ in told for part, told in zip(asked, row, strict=False)) for row in words]
     order = sorted(range(len(reasons)), key=near.__getitem__)
-    told = "\n".join(["What is solved:", table(), "Why none of them is this, the nearest last:", *(reasons[k] for k in order)])
+    told = "\n".join(
+        ["What is solved:", table(), "Why none of them is this, the nearest last:", *(reasons[k] for k in order)]
+    )
     raise ValueError(f"no design solves: {problem.statement()}. {told}")
 
 
