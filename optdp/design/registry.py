@@ -153,7 +153,8 @@ def solve(
     - further options of the design that solves it (those of the `solve_*` function).
 
     **Returns** a `Solution`. **Raises** ValueError with every design's reason, the nearest last, if none solves such problems, or
-    naming the argument that is not allowed; `optdp.solvers.lp.SolverFailure` (a RuntimeError) where a solver's answers are of no use.
+    naming the argument that is not allowed; `optdp.solvers.lp.SolverFailure` (a RuntimeError) where a solver's answers are of
+    no use.
 
         >>> import optdp
         >>> optdp.solve(optdp.Problem(optdp.LDP(1.0), (0, 1), "abs", optdp.Piecewise(3))).value
