@@ -920,3 +920,10 @@ def test_variances_of_nearly_certain_estimates_keep_their_digits(prior):
             )
             assert float(mechanism.variance(category)) == pytest.approx(float(true), rel=1e-9, abs=0)
             assert mechanism.variance([[category]]).shape == mechanism.mean([[category]]).shape[:2]
+
+
+@pytest.mark.parametrize("eps", [20.0, 30.0])
+@pytest.mark.parametrize("task", ["sum", "histogram"])
+def test_two_categories_have_their_tolerance_at_large_eps(eps, task):
+    found = optdp.solve_lip([0.5, 0.5], eps, task=task)
+    assert found.gap <= 1e-6 and found.verify() and found.mechanism.satisfies(found.problem.privacy)

@@ -34,6 +34,8 @@ UNIT = 1 << BITS
 
 #: Outputs rarer than this are dropped when a mechanism is built from floats.
 RAREST = 2.0**-60
+#: The eps beyond which a share of 2^-51 of noise costs more than nothing: it is e^eps times as much of the rarest answers.
+FAINT = 14.0
 
 
 @dataclass(frozen=True, repr=False)
@@ -92,7 +94,7 @@ class LIPMechanism(Mechanism):
 
         Floats miss all of this by some ulps. The kernel is therefore mixed with the one that ignores its input but has
         the same output probabilities, which moves every posterior towards the prior, by the least power of two (from
-        2^-51 on) for which the exact check passes.
+        2^-51 on, or less for large eps) for which the exact check passes.
 
         **Raises** ValueError if even a share of 2^-10 does not suffice: then it was not rounding.
         """
@@ -102,14 +104,19 @@ class LIPMechanism(Mechanism):
         keep = w > RAREST
         ratios, w = ratios[keep], w[keep] / w[keep].sum()
         kernel = w[:, None] * ratios
+        tries = []
+        finer = math.ceil((float(privacy.eps) - FAINT) / math.log(2))  # type: ignore[attr-defined]
+        if finer > 0 and (kernel.sum(axis=0) > 0.5).all():  # a share of 2^-51 is much beside the rarest answers
+            tries.append((kernel / kernel.sum(axis=0), range(51 + finer, 51, -8)))
         for _ in range(3):  # rows to mass 1, without favouring any output
             kernel = np.maximum(kernel + (kernel @ p)[:, None] * (1 - kernel.sum(axis=0)), 0.0)
-        constant = (kernel @ p)[:, None]
-        for power in range(51, 9, -1):
-            share = 2.0**-power
-            made = cls._rounded(prior, (1 - share) * kernel + share * constant, aggregate, tuple(labels))
-            if all(check.passed for check in made.check_privacy(privacy)):
-                return made._in_order()
+        tries.append((kernel, range(51, 9, -1)))
+        for kernel, powers in tries:
+            constant = (kernel @ p)[:, None]
+            for share in (2.0**-power for power in powers):
+                made = cls._rounded(prior, (1 - share) * kernel + share * constant, aggregate, tuple(labels))
+                if all(check.passed for check in made.check_privacy(privacy)):
+                    return made._in_order()
         raise ValueError(f"these posteriors and weights do not make a mechanism that is {privacy.adjective}")
 
     def _in_order(self) -> LIPMechanism:
