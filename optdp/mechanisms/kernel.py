@@ -719,9 +719,8 @@ class KernelMechanism(CellWindow):
             if len(known) == len(read) * len(exactly):
                 return min(low for low, _ in known), max(high for _, high in known)
         constant = self.lows == self.highs and len(self.cells) == 1 and self._whole is None
-        if (
-            law.sampled and constant and isinstance(objective, WorstCase)
-        ):  # the worst input is the end that is farther away
+        if law.sampled and constant and isinstance(objective, WorstCase):
+            # The worst input is the end that is farther away.
             sent = self._places[0][0] * self._sent.step
             return law.at(max(abs(sent - Fraction(end)) for end in (self.domain.lower, self.domain.upper)))
         if isinstance(objective, Average) and isinstance(objective.prior, Prior):

@@ -271,10 +271,10 @@ def _ranked(
         if needed is None and goal != "quantile":
             raise ValueError(f"error = {error!r} is not allowed: more than 10^12 people would be needed")
         crowd = needed or CROWD
-        for _ in range(CHANGES if goal == "quantile" else 0):  # of so many people another mechanism may be the best
+        for turn in range(CHANGES if goal == "quantile" else 0):  # of so many people another mechanism may be the best
             units, refused = rated()
             needed = people(*recommended())
-            if needed is None or needed > 0.9 * crowd:
+            if needed is None or needed > 0.9 * crowd or turn == CHANGES - 1:  # errors are told for whom they are rated
                 break
             crowd = needed
     root = 1.0 if squared == 1.0 else math.sqrt(crowd)
