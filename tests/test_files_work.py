@@ -111,7 +111,7 @@ def test_work_is_counted_before_it_is_done(capsys, tmp_path, name):
     damage(data)
     path = tmp_path / "s.json"
     path.write_text(json.dumps(data))
-    options = ["--limit", "1"] if name in ("pieces", "knots", "cells", "nodes", "tail") else []  # sooner
+    options = ["--limit", "1"] if name in ("pieces", "knots", "cells", "nodes", "tail", "outputs") else []  # sooner
     said = refused(capsys, path, *options)
     shown = "where the limit is 1;" if options else "where the limit is 10;"
     assert "asks for more work than is allowed" in said and shown in said and "--limit" in said

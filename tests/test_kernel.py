@@ -822,3 +822,11 @@ def test_two_outputs_near_the_middle_are_nearly_the_best_for_high_powers(power, 
     """Of these only some that are further apart were looked at: the gap was 0.12 and 0.007."""
     found = optdp.solve_kernel(1.0, optdp.Power(power), rtol=rtol)
     assert found.verify() and found.gap <= rtol
+
+
+def test_proofs_for_losses_in_many_pieces_are_counted_as_they_are_done():
+    """Work was counted for pieces that are never looked at, and twice for what is kept: twice the limit where it took a tenth.
+
+    At eps = 10 proofs of such losses, which take 2 s, were refused by the usual limit.
+    """
+    assert optdp.solve_kernel(2.0, optdp.CustomLoss(lambda d: np.minimum(d / 0.7987, 1))).verify(limit=1.0)

@@ -224,15 +224,14 @@ class Sweep:
         self, cells: Sequence[Cell], branches: Branches, sign: int, size: float = 1.0, terms: Terms | None = None
     ) -> None:
         degree, weight = max(map(len, branches.rows)), max(c.weight.length() for c in cells)
-        part, knots = (3 + 0.6 * degree**2 + 0.02 * degree**3) * (11 + weight) / 12, len(branches.knots)
-        number = work.flint(size + work.words(branches.knots))
-        #: Microseconds for the whole integral and that between two limits that move, on one piece.
-        self.each = (knots + 2) * (4 + number) + 2 * part + (degree + weight) ** 2 / 20
-        sums = (2 + degree + degree**2 / 7) * (7 + weight) / 8
+        number, knots = work.flint(size + work.words(branches.knots)), len(branches.knots)
+        #: Microseconds for the integral of one branch up to the share of one cell (`_parts`); and for the whole integral and that
+        #: between two limits that move, on one piece, where those are known.
+        self.part = (3 + 0.6 * degree**2 + 0.02 * degree**3) * (11 + weight) / 12
+        self.each = (knots + 2) * (4 + number) + 2 * self.part + (degree + weight) ** 2 / 20
         # A knot enters each cell, and leaves it.
-        work.count(
-            len(cells) * (2 * number + sums + knots * (2 * part + number)) + (2 * knots + 1) * (4 + degree**2 / 5)
-        )
+        sums = (2 + degree + degree**2 / 7) * (7 + weight) / 8
+        work.count(len(cells) * ((2 + knots) * number + sums) + (2 * knots + 1) * (4 + degree**2 / 5))
         self.cells = cells
         # In the order of increasing t.
         self.offsets = [sign * exact(k) for k in branches.knots][::sign]
@@ -268,6 +267,7 @@ class Sweep:
         """The integral of a branch up to the share s of a cell: what each power of v is multiplied by, for the highest first."""
         found = self._known.get((branch, cell))
         if found is None:
+            work.count(self.part)
             *moments, z = self._moments[cell]
             found = self._known[branch, cell] = []
             for terms in self.terms[branch]:

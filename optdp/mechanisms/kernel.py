@@ -634,8 +634,7 @@ class KernelMechanism(CellWindow):
         number = work.flint(2 * self._words + work.words(branches.knots))
         work.count(2 * len(self.cells) * len(over.offsets) * 8 * number)
         marks = sweep.ordered([q - o for c in over.cells for q in (c.low, c.high) for o in over.offsets])
-        between = 0 if self.rule == "mean" else bisect_left(marks, top) - bisect_right(marks, fmpq(0))
-        work.count((len(self._windows) + between) * (over.each + 20 * number))
+        work.count(len(self._windows) * (over.each + 20 * number))
         edges, last = self._edges.tolist(), len(self.cells) - 1
 
         def limits(a: int, rise: fmpq, x: fmpq) -> tuple[Limit, Limit]:
@@ -676,10 +675,10 @@ class KernelMechanism(CellWindow):
                 apart, change = start - x0, end - start - (x1 - x0)
                 passed = [x0 + (x1 - x0) * (o - apart) / change for o in over.offsets if change]
                 more = [x for x in passed if x0 < x < x1]
-                if more:
-                    work.count(len(more) * (over.each + 20 * number))
-                    inner += more
-            for y0, y1 in sweep.pieces(inner, p, q):
+                inner += more
+            pieces = sweep.pieces(inner, p, q)
+            work.count((len(pieces) - 1) * (over.each + 20 * number))
+            for y0, y1 in pieces:
                 over.seek(y0)
                 v = sweep.line(y0, y1)
                 yield y0, y1, v, (over.whole() * mass + over.between(left, right, (y0 + y1) / 2) * growth)(v)
