@@ -927,3 +927,31 @@ def test_variances_of_nearly_certain_estimates_keep_their_digits(prior):
 def test_two_categories_have_their_tolerance_at_large_eps(eps, task):
     found = optdp.solve_lip([0.5, 0.5], eps, task=task)
     assert found.gap <= 1e-6 and found.verify() and found.mechanism.satisfies(found.problem.privacy)
+
+
+@pytest.mark.parametrize("notion", ["lip", "ldp"])
+@pytest.mark.parametrize("task", ["histogram", "sum"])
+def test_rare_categories_cost_nothing(task, notion):
+    """Prices of categories of 1e-20 and less are below every solver's tolerance: gaps up to 1, or no answer at all."""
+    for d, eps, rare, worst in [
+        (4, 0.3, 1e-80, 1e-6),
+        (6, 2.0, 1e-272, 1e-6),
+        (6, 30.0, 1e-25, 5e-3),
+        (9, 30.0, 1e-80, 5e-3),
+    ]:
+        weights = np.array([0.0] + [1.0 + 7 * i % 5 for i in range(1, d)])
+        p = (weights / weights.sum()).tolist()
+        values = None if task == "histogram" else [float(3 * i % d) for i in range(d)]
+        without = optdp.solve_lip(p, eps, task=task, notion=notion, values=values)
+        found = optdp.solve_lip([rare, *p[1:]], eps, task=task, notion=notion, values=values)
+        assert found.gap <= worst and found.verify() and found.mechanism.satisfies(found.problem.privacy)
+        assert found.lower_bound <= without.value * (1 + 1e-9) and without.lower_bound <= found.value * (1 + 1e-9)
+
+
+def test_priors_over_many_orders_of_magnitude_have_a_bracket():
+    """Where linear programs fail, more and more rare categories are answered as others, and at last all at random."""
+    p = [3e-116, 4e-56, 3e-21, 5.6e-15, 4e-8, 4e-7, 0.02]
+    p.append(1 - sum(p))
+    for task, notion, worst in [("sum", "ldp", 1.0), ("histogram", "lip", 0.01), ("histogram", "ldp", 0.1)]:
+        found = optdp.solve_lip(p, 30.0, task=task, notion=notion)
+        assert found.verify() and found.gap <= worst and found.value < 1e-6

@@ -77,6 +77,10 @@ COLUMNS = 300
 
 #: One category is all but certain where what one output costs more than the optimum is a smaller share than this.
 CERTAIN = 1e-6
+#: Categories count for nothing if what they can add to the error is a smaller share of its tolerance than the first of these.
+RARE = 1e-4, 1.0, 1e4, 1e8, 1e12
+#: Those whose probability is above this are always seen; and those that cost more than this share of the error.
+UNSEEN, DEAR = 1e-9, 0.1
 #: What the price of a set of categories may be off by, and the e^eps from which on rounding errors show in proofs for sums.
 ROUNDING, ROUNDED = 1e-16, 1e4
 
@@ -172,11 +176,10 @@ def design(run: Run, *, seed: int = 0) -> Solution:
     )  # fmt: skip
     try:
         made = solution(certificate)
-    except Refusal:  # in integers a few more sets may matter than in floats
-        if certificate.method != "vertices" or notion != "ldp":
+    except Refusal:  # in integers, or with rare categories, more sets matter than in floats
+        if certificate.method != "vertices":
             raise
-        knots = pricing.ConeHistogramRelaxed(work.p, work.ratio, prior.weights).price(found.nu, pricing.RELAXED).knots
-        made = solution(_certificate("chord", found.nu, knots))
+        made = solution(work.chord(found.nu))
     if made.gap > run.rtol:
         # Prices of a solve that stops early, or where floats end, may prove less than one-sided LIP.
         least = _certificate("simplex", np.zeros(0), np.zeros(0))
@@ -273,7 +276,7 @@ class _Work:
         self.privacy, self.prior, self.task = privacy, run.problem.objective.prior, run.problem.objective.task
         self.notion = "ldp" if isinstance(privacy, LDP) else "lip-lower" if privacy.lower_only else "lip"
         self.eps, self.ratio, self.p = float(privacy.eps), math.exp(float(privacy.eps)), self.prior.probabilities
-        self.rtol, self.deadline, self.seed = run.rtol, run.began + run.time_limit, seed
+        self.run, self.rtol, self.deadline, self.seed = run, run.rtol, run.began + run.time_limit, seed
         self.solver = Clarabel() if run.method == "cvxpy" else run.solver
         self.name = "HiGHS" if self.solver is None else self.solver.name
         #: Values in the solver's units, the unit (a power of two), and the total variance in the solver's units.
@@ -298,14 +301,18 @@ class _Work:
         """How many categories the solver sees."""
         return int(self.groups.max()) + 1
 
+    @property
+    def _first(self) -> np.ndarray:
+        """One category of each that the solver sees."""
+        return np.unique(self.groups, return_index=True)[1]
+
     @cached_property
     def pricer(self) -> Any:
         """The pricing problem that fits, exact wherever it can be."""
         lip = self.notion == "lip"
         if self.values is not None:
-            first = np.unique(self.groups, return_index=True)[1]
             p = np.bincount(self.groups, self.p) if self.size < self.p.size else self.p
-            return (pricing.BoxSum if lip else pricing.ConeSum)(p, self.values[first], self.ratio)
+            return (pricing.BoxSum if lip else pricing.ConeSum)(p, self.values[self._first], self.ratio)
         return (pricing.BoxHistogram if lip else pricing.ConeHistogram)(self.p, self.ratio, self.prior.weights)
 
     def solve(self, method: str) -> _Found:
@@ -330,19 +337,108 @@ class _Work:
         return self._generated(found, f"{self.name}, column generation (exact pricing)")
 
     def made(self, method: str) -> tuple[lp.Generated, LIPCertificate, str, LIPMechanism]:
-        """The solution with its mechanism; where floats hold neither, and eps hides all up to the tolerance, one output."""
-        try:
-            found, certificate, solver = self.solve(method)
-            return found, certificate, solver, self._mechanism(found)
-        except SolverFailure:
-            if math.expm1(-self.eps) ** 2 > self.rtol:  # what one-sided LIP gains, as a share of the variance
-                raise
-        found, _, solver = self._constant()
-        return found, _certificate("simplex", np.zeros(0), np.zeros(0)), solver, self._mechanism(found)
+        """The solution with its mechanism. Where floats hold neither it is one output if eps hides all up to the tolerance, or
+        else every category for itself, answered at random; where there are several, the best of each.
+        """
+        levels, tried, failure, wide = self._rare(method), [], None, True
+        for rare in levels:
+            try:
+                tried.append(self._exact(self._merged(rare) if rare.any() else self.solve(method)))
+            except SolverFailure as error:
+                failure = failure or error
+                continue
+            wide = bool(levels[-1].any()) and 1 - float(self._proven(tried[-1][1])) / self._value(tried[-1]) > self.rtol
+            if not wide or time.perf_counter() > self.deadline:
+                break
+        if wide:
+            if math.expm1(-self.eps) ** 2 <= self.rtol:  # what one-sided LIP gains, as a share of the variance
+                found, _, solver = self._constant()
+            elif failure is not None and not levels[-1].any():
+                raise failure
+            else:
+                joint = self.p * (1 + (self.ratio - 1) * np.eye(self.p.size))
+                mass = joint.sum(axis=1)
+                rows, weights, none = joint / mass[:, None], mass / mass.sum(), np.zeros(0)
+                gain = float(self.task.gain(rows, self.p) @ weights)
+                found, solver = (
+                    lp.Generated(rows, weights, gain, none, gain, self.p.size, 0, False),
+                    "randomised response",
+                )
+            tried.append(self._exact((found, _certificate("simplex", np.zeros(0), np.zeros(0)), solver)))
+        if len(tried) == 1:
+            return tried[0]
+        found, _, solver, mechanism = min(tried, key=self._value)
+        found = replace(found, timed_out=any(one[0].timed_out for one in tried))
+        return found, max((one[1] for one in tried), key=self._proven), solver, mechanism
 
-    def _mechanism(self, found: lp.Generated) -> LIPMechanism:
+    def _value(self, made: tuple[Any, Any, str, LIPMechanism]) -> float:
+        return made[3].enclose(self.problem.objective)[1]
+
+    def _rare(self, method: str) -> list[np.ndarray]:
+        """Categories that are so rare that they count for nothing, and where that is of no avail more and more of them.
+
+        Linear programs do not see what prices below every tolerance ask.
+        """
+        none = np.zeros(self.p.size, dtype=bool)
+        if self.notion == "lip-lower" or method != "auto" or self.run.solver is not None:
+            return [none]
+        lost = self.p if self.values is None else self.p * (1 + np.abs(self.values)) ** 2
+        unseen = (self.p <= UNSEEN) & (lost <= DEAR * self._least())
+        counts = np.where(unseen, lost * self.ratio / self._tolerance(), math.inf)
+        levels = {int(rare.sum()): rare for rare in (counts <= share for share in RARE)}
+        return [rare for number, rare in levels.items() if number < self.p.size - 1] or [none]
+
+    def _merged(self, rare: np.ndarray) -> _Found:
+        """`solve` with rare categories answered as the others whose values are nearest."""
+        kept = np.flatnonzero(~rare)
+        near = 0 if self.values is None else np.abs(np.subtract.outer(self.values, self.values[kept])).argmin(axis=1)
+        groups = np.where(rare, near, np.cumsum(~rare) - 1)
+        weights = [0] * kept.size
+        for group, weight in zip(groups.tolist(), self.prior.weights, strict=True):
+            weights[group] += weight
+        prior = Prior(tuple(weights), tuple(self.prior.categories[i] for i in kept))
+        task = self.task if self.task.values is None else Aggregate("sum", tuple(self.task.values[i] for i in kept))
+        privacy = self.privacy if self.notion == "ldp" else replace(self.privacy, prior=prior)
+        problem = Problem(privacy, Alphabet(prior.categories), BayesRisk(task, prior))
+        inner = _Work(replace(self.run, problem=problem), self.seed)
+        found, _, solver = inner.solve("auto")
+        posteriors, nu = (found.posteriors / inner.p)[:, groups] * self.p, found.nu[groups] / self.unit**2
+        if self.certain:
+            constant, certificate, _ = self._constant()
+            nu = constant.nu
+        elif self.values is None and self.notion == "lip":
+            few = [self._priced(nu)[1]] if self.pricer.visits_all else []
+            certificate = max([self.chord(nu), *few], key=self._proven)
+        else:
+            nu, certificate = self._priced(nu)
+        return replace(found, posteriors=posteriors, nu=nu), certificate, f"{solver}, rare categories as others"
+
+    def _proven(self, certificate: LIPCertificate) -> Fraction:
         try:
-            return LIPMechanism.private(self.privacy, self.prior, found.posteriors, found.weights, self.task)
+            return certificate.proven(self.problem)
+        except Refusal:  # more sets matter than a proof may visit
+            return Fraction(-1)
+
+    def _priced(self, nu: np.ndarray) -> tuple[np.ndarray, LIPCertificate]:
+        return self._proof(nu, self.pricer.price(nu[self._first], self._accuracy()))
+
+    def _proof(self, nu: np.ndarray, priced: pricing.Priced) -> tuple[np.ndarray, LIPCertificate]:
+        """The prices in the units of the loss, and their certificate."""
+        if len(priced.knots) == 0:
+            nu = nu + priced.excess
+        method: Method = "knots" if self.task.values is not None else "chord" if len(priced.knots) else "vertices"
+        nu = nu * self.unit**2
+        return nu, _certificate(method, nu, priced.knots * [self.unit, self.unit**2])
+
+    def _accuracy(self) -> float:
+        """To what the certificate's prices are looked at."""
+        return self._tolerance() / 100 if self.task.values else ROUNDING
+
+    def _exact(self, made: _Found) -> tuple[lp.Generated, LIPCertificate, str, LIPMechanism]:
+        found, certificate, solver = made
+        try:
+            mechanism = LIPMechanism.private(self.privacy, self.prior, found.posteriors, found.weights, self.task)
+            return found, certificate, solver, mechanism
         except ValueError as error:
             raise SolverFailure(f"the solver's answer is too inexact: {error}") from None
 
@@ -377,9 +473,11 @@ class _Work:
         return found, _certificate(method, nu, knots), "closed form (one output)"
 
     def _tolerance(self) -> float:
-        # One-sided LIP asks least, so that its error is below every other's.
-        least = 2 / self.ratio - 1 / self.ratio**2
-        return max(0.5 * self.rtol * least * self.variance, 1e-13)
+        return max(0.5 * self.rtol * self._least(), 1e-13)
+
+    def _least(self) -> float:
+        """The error under one-sided LIP, which asks least, so that it is below every other's."""
+        return (2 / self.ratio - 1 / self.ratio**2) * self.variance
 
     def _simplex(self) -> _Found:
         """As many extreme posteriors as categories: their weights are the prior."""
@@ -444,6 +542,13 @@ class _Work:
         )  # fmt: skip
         return self._generated(found, f"{self.name}, column generation")
 
+    def chord(self, nu: np.ndarray) -> LIPCertificate:
+        """The certificate of the chord bound: with these prices under LDP, and those of its own under LIP."""
+        if self.notion == "lip":
+            return self._chord(histogram.box_split(self.p, self.ratio))[1]
+        relaxed = pricing.ConeHistogramRelaxed(self.p, self.ratio, self.prior.weights)
+        return _certificate("chord", nu, relaxed.price(nu, pricing.RELAXED).knots)
+
     def _chord(self, found: lp.Generated) -> _Found:
         """The certificate of the chord bound."""
         level = np.array([[0.0, pricing.box_chord(self.p, self.ratio)[1]]])
@@ -475,7 +580,7 @@ class _Work:
         """Into the units of the loss, with the knots of the proof."""
         pricer, p, groups = self.pricer, self.pricer.probabilities, self.groups
         posteriors, weights = lp.polish(found, p)
-        unit, nu, accuracy = self.unit, found.nu, self._tolerance() / 100 if self.task.values else ROUNDING
+        unit, nu, accuracy = self.unit, found.nu, self._accuracy()
         # Prices at which the used posteriors have reduced cost 0 to full precision, if they are better.
         priced = pricer.price(nu, accuracy)
         missing = pricer.gain(posteriors) - posteriors @ nu
@@ -483,16 +588,13 @@ class _Work:
         again = pricer.price(sharp, accuracy)
         if float(sharp @ p) + again.excess < float(nu @ p) + priced.excess:
             nu, priced = sharp + again.excess, pricer.price(sharp + again.excess, accuracy)
-        if len(priced.knots) == 0:
-            nu = nu + priced.excess
-        method: Method = "knots" if self.task.values is not None else "chord" if len(priced.knots) else "vertices"
         if self.size < self.p.size:
             posteriors, solver = (posteriors / p)[:, groups] * self.p, f"{solver}, equal values as one"
+        prices, certificate = self._proof(nu[groups], priced)
         found = replace(
-            found, posteriors=posteriors, weights=weights, nu=nu[groups] * unit**2, objective=found.objective * unit**2,
+            found, posteriors=posteriors, weights=weights, nu=prices, objective=found.objective * unit**2,
             bound=found.bound * unit**2,
         )  # fmt: skip
-        certificate = _certificate(method, found.nu, priced.knots * [unit, unit**2])
         if isinstance(pricer, pricing.ConeSum) and self.ratio > ROUNDED:
             # e^eps times a rounding error is proven away by larger prices, by less than that: the least that suffice.
             best = certificate.proven(self.problem)
@@ -501,7 +603,7 @@ class _Work:
                     break
                 knots = pricer.price(nu + shift, accuracy).knots * [unit, unit**2]
                 raised = (nu + shift)[groups] * unit**2
-                other = _certificate(method, raised, knots)
+                other = _certificate("knots", raised, knots)
                 if (proven := other.proven(self.problem)) > best:
                     best, certificate, found = proven, other, replace(found, nu=raised)
         return found, certificate, solver
