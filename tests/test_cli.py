@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import optdp
-from optdp.cli import build_parser, main
+from optdp.cli import build_parser, columns, main
 
 
 def run(capsys, *arguments):
@@ -343,13 +343,21 @@ def test_an_error_in_a_later_chunk_leaves_the_old_output_alone(capsys, tmp_path)
         ("age,age,town", "column 2 has the name of another column"),
     ],
 )
-def test_randomize_needs_the_column_once(capsys, tmp_path, header, words):
+def test_randomize_needs_the_column_once(capsys, tmp_path, monkeypatch, header, words):
+    monkeypatch.setattr(columns, "_mechanism", lambda args: pytest.fail("computed before the header is read"))
     source = table(tmp_path / "in.csv", [1], header)
     status, _, err = run(
         capsys, "randomize", "--eps", 1, "--column", "age", "--lower", 0, "--upper", 1, "--placement", "linear", source,
         tmp_path / "o.csv",
     )  # fmt: skip
     assert status == 2 and words in err and "town" not in err
+
+
+def test_several_epsilons_are_separated_by_spaces(capsys):
+    for text in ("0.5,1,2", "0,5"):
+        with pytest.raises(SystemExit):
+            run(capsys, "report", "kernel", "--eps", text)
+        assert "several are separated by spaces, and decimals begin with a point" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("name", ["moved PM", "moved SW", "moved PTT", "PM", "uniform"])

@@ -148,22 +148,25 @@ def _run(args: argparse.Namespace) -> int:
     table.separator(args.delimiter)
     if args.save_mechanism is not None and files.same(args.input, args.save_mechanism):
         raise ValueError("--save-mechanism is not allowed to name the input")
+    if Path(args.input).is_file():  # what is wrong with the header is said before the mechanism is computed
+        with table.reading(args.input, args.delimiter, multiline=args.multiline) as rows:
+            _columns(rows, rows.column(args.column), args.keep or (), args.only)
     found = _mechanism(args)
     mechanism = found.mechanism if isinstance(found, optdp.Recommendation) else found
     with files.together():
         if args.save_mechanism:
             files.write_text(args.save_mechanism, json.dumps(mechanism.to_dict(), indent=2) + "\n")
-        rows = options.call(
+        count = options.call(
             randomize_csv, args, source=args.input, target=args.output, mechanism=mechanism, rng=as_rng(args.seed),
             progress=sys.stderr.isatty(),
         )  # fmt: skip
-    told = f"{rows} values of {args.column!r} made private: {mechanism!r}"
-    if isinstance(found, optdp.Recommendation) and found.goal != "answers" and rows:
+    told = f"{count} values of {args.column!r} made private: {mechanism!r}"
+    if isinstance(found, optdp.Recommendation) and found.goal != "answers" and count:
         # How many there are is seen in the output.
         from optdp.statistics.recommend import unit_error
 
-        asked = "1 person" if rows == 1 else f"{rows} people"
-        error = unit_error(mechanism, found.goal, mechanism.domain, n=rows) / math.sqrt(rows)
+        asked = "1 person" if count == 1 else f"{count} people"
+        error = unit_error(mechanism, found.goal, mechanism.domain, n=count) / math.sqrt(count)
         told += f"; {found.statement.replace(f'{found.n} people', asked)}: {error:.4g}"
     print(told, file=sys.stderr)
     return 0

@@ -49,6 +49,9 @@ class Once(argparse.Action):
         setattr(namespace, self.dest, values)
 
 
+_SPACES = "; several are separated by spaces, and decimals begin with a point"
+
+
 def parse_number(text: str) -> Number:
     """An exact number: "0.5" and "1e-6" are floats, "1/2" is a rational, "log(3)" the logarithm of one."""
     from optdp.exact.numbers import number
@@ -56,14 +59,16 @@ def parse_number(text: str) -> Number:
     try:
         return number(text, "number") if "/" in text or text.startswith("log") else parse_float(text)
     except ValueError:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number: use 0.5, 1/2 or log(3)") from None
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is not a number: use 0.5, 1/2 or log(3){_SPACES * (',' in text)}"
+        ) from None
 
 
 def parse_float(text: str) -> float:
     """A float in the grammar of `optdp.exact.table`; "nan" and "inf" too, which are then refused by their argument."""
     found = float(text) if text.lower().lstrip("+-") in ("nan", "inf", "infinity") else table.real(text)
     if found is None:
-        raise NotANumber(f"{text[:60]!r} is not a number: use 0.5 or 1e-6")
+        raise NotANumber(f"{text[:60]!r} is not a number: use 0.5 or 1e-6{_SPACES * (',' in text)}")
     return found
 
 

@@ -18,7 +18,9 @@ export const statement = PLAN.statement, digest = PLAN.digest, repeat = PLAN.rep
 export const columns = (PLAN.columns ?? []).map(({ mechanism, eps, texts, ...rest }) => rest);
 
 /** A record that the plan does not allow, or an answer beyond what it promised; the message holds no value. */
-export class Refused extends Error {}
+export class Refused extends Error {
+  name = "Refused";
+}
 
 const HALF = 2 ** 32, CELLS = 2 ** 50, LIMB = 2 ** 62, TOP = 2 ** 30 - 1;
 
@@ -316,7 +318,7 @@ const read = {
   number(column, value) {
     if (typeof value !== "number") {
       if (value === undefined || value === null || value === "") refuse("it is missing");
-      if (typeof value !== "string" || !NUMBER.test((value = strip(value)))) refuse("it is not a number");
+      if (typeof value !== "string" || !NUMBER.test((value = strip(value)))) refuse("it is not a number (a missing entry is left empty)");
       value = Number(value);
     }
     if (Number.isNaN(value)) refuse("it is missing");

@@ -39,6 +39,7 @@ NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 SPACE = " \t\r\n"
 DAY = re.compile(r"([0-9]{4}-[0-9]{2}-[0-9]{2})([T ].*)?")
 BEYOND, GONE = "it is out of range", "it is missing"
+NO_NUMBER = "it is not a number (a missing entry is left empty)"
 _WORDS = {"true": 1, "yes": 1, "1": 1, "false": 0, "no": 0, "0": 0}
 
 
@@ -301,10 +302,10 @@ def _number(column: dict[str, Any], value: Any) -> float:
         if isinstance(value, str):
             text = value.strip(SPACE)
             if not NUMBER.fullmatch(text):
-                raise Refused("it is not a number")
+                raise Refused(NO_NUMBER)
             value = float(text)
         elif isinstance(value, bool) or not isinstance(value, numbers.Real | decimal.Decimal):
-            raise Refused("it is not a number")
+            raise Refused(NO_NUMBER)
         elif hasattr(value, "dtype"):  # numpy compares numbers of 32 bits in 32 bits
             value = float(value)
     if value != value:
