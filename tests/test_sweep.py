@@ -127,15 +127,17 @@ def test_limits_may_move_while_the_variable_is_a_curve(parts, v, start, length):
         assert value.overlaps(arb(plain(parts, law, 1, curve(s), *ends))) and value.rad() < 1e-60
 
 
-def test_a_wrong_moment_or_factor_is_noticed():
-    """Every number that polynomials are made of counts: with any one changed they are no longer the plain integrals."""
-    one, law = (
-        arb_poly([1, arb(0.5)]),
-        Branches((Fraction(0),), ((Fraction(1), Fraction(-2)), (Fraction(1), Fraction(3)))),
-    )
-    parts = [Cell(fmpq(k, 2), fmpq(k + 1, 2), fmpq(k), fmpq(k + 1), one, one) for k in (0, 1)]
-    low, high = fmpq(9, 8), fmpq(5, 4)
-    changes = [("moment", k, n) for k in (0, 1) for n in range(3)] + [
+@pytest.mark.parametrize("weight", [[1, 0.5], [1, 0.5, 0.25]])
+def test_a_wrong_moment_or_factor_is_noticed(weight):
+    """Every number that polynomials are made of counts: with any one changed they are no longer the plain integrals.
+
+    Linear weights are integrated by parts, others from their moments.
+    """
+    one = arb_poly([arb(w) for w in weight])
+    law = Branches((Fraction(0),), ((Fraction(1), Fraction(-2)), (Fraction(1), Fraction(3))))
+    parts = [Cell(fmpq(k, 3), fmpq(k + 1, 3), fmpq(k), fmpq(k + 1), one, one) for k in (0, 1, 2)]
+    low, high = fmpq(17, 8), fmpq(9, 4)
+    changes = [("moment", k, n) for k in (1, 2) for n in range(3)] + [
         ("term", b, j) for b in range(3) for j in range(2)
     ]
     for kind, first, second in [("nothing", 0, 0), *changes]:

@@ -31,7 +31,7 @@ BITS = 320
 DEPTH, CUTS = 48, 512
 #: Least and largest values are found to this share of the polynomial's size.
 FINE = 2.0**-80
-_ZERO, _ONE, _NOTHING, NEVER = fmpq(0), arb(1), arb_poly(), fmpq(2**4096)
+ZERO, _NONE, _ONE, _NOTHING, NEVER, NARROW = fmpq(0), arb(0), arb(1), arb_poly(), fmpq(2**4096), fmpq(1, 2**40)
 
 Terms = list[list[list[tuple[int, arb]]]]
 
@@ -176,7 +176,7 @@ class Limit:
 
     __slots__ = ("cell", "known", "place", "slope")
 
-    def __init__(self, cell: int, place: fmpq, slope: fmpq = _ZERO) -> None:
+    def __init__(self, cell: int, place: fmpq, slope: fmpq = ZERO) -> None:
         self.cell, self.place, self.slope = cell, place, slope
         #: The integral of each branch up to here.
         self.known: dict[int, arb_poly] = {}
@@ -192,7 +192,7 @@ class Path:
     def __init__(self, lows: Sequence[fmpq], highs: Sequence[fmpq]) -> None:
         self._lows, self._highs = lows, highs
         #: The limit until v reaches a number.
-        self.limit, self.until = Limit(0, _ZERO), lows[0]
+        self.limit, self.until = Limit(0, ZERO), lows[0]
 
     def seek(self, v: fmpq) -> None:
         """Go on to a piece that begins at v, not before the last one."""
@@ -217,7 +217,8 @@ class Sweep:
 
         int w a (place - v)^i dt = a sum_j binom(i, j) (-v)^j int w place^(i - j) dt,
 
-    where the integrals on the right up to a limit are known for each cell.
+    where the integrals on the right up to a limit are known for each cell. Where w is linear, what is added in a cell is
+    integrated by parts instead: primitives of a are polynomials in the place less v.
     """
 
     def __init__(
@@ -239,9 +240,12 @@ class Sweep:
         self.paths = [Path([c.low - o for c in cells], [c.high - o for c in cells]) for o in self.offsets]
         self._whole: arb_poly | None = None
         self._known: dict[tuple[int, int], list[arb_poly]] = {}
+        self._start: dict[tuple[int, int], arb_poly] = {}
         self._end = Limit(len(cells) - 1, fmpq(1))
         self.until = min((path.until for path in self.paths), default=NEVER)
         self.terms = _terms(branches, sign) if terms is None else terms
+        #: Whether primitives do: weights are linear, and no digits are lost in quotients by the square of a change of place.
+        self.plain = not any(c.weight.length() > 2 or 0 < c.high - c.low < NARROW for c in cells)
 
     @cached_property
     def _moments(self) -> list[list[arb_poly]]:
@@ -279,15 +283,60 @@ class Sweep:
                 found[-1] -= z
         return found
 
+    @cached_property
+    def _laws(self) -> list[tuple[arb_poly, arb_poly, arb_poly]]:
+        """Each branch as a polynomial in the place less v, its primitive, and that one's."""
+        laws = []
+        for *_, terms in self.terms:
+            row = [_NONE] * len(self.terms[0])
+            for power, factor in terms:
+                row[power] = factor
+            laws.append((law := arb_poly(row), first := law.integral(), first.integral()))
+        return laws
+
+    def _primitive(self, branch: int, c: Cell, s: arb_poly, place: arb_poly) -> arb_poly:
+        """A primitive of the integrand at the share s of a cell where the place less v is `place`: by parts."""
+        (law, first, second), length, width = self._laws[branch], c.end - c.start, c.high - c.low
+        if width:
+            found = first(place) * c.weight(s) * arb(length / width)
+            if c.weight.length() > 1:
+                found -= second(place) * (c.weight[1] * arb(length / (width * width)))
+        else:
+            found = law(place) * c.weight.integral()(s) * arb(length)
+        if branch <= len(self.offsets) and c.subtract.length():
+            found -= c.subtract.integral()(s) * arb(length)
+        return found
+
+    def _before(self, branch: int, cell: int) -> arb_poly:
+        """The integral of a branch up to a cell, less what its primitive is where the cell begins."""
+        found = self._start.get((branch, cell))
+        if found is None:
+            work.count(self.part)
+            c, (*moments, z) = self.cells[cell], (moment[0] for moment in self._moments[cell])
+            sums = [sum((moments[power] * factor for power, factor in terms), _NONE) for terms in self.terms[branch]]
+            found = arb_poly(sums[::-1]) - self._primitive(branch, c, _NOTHING, arb_poly([arb(c.low), -1]))
+            if branch <= len(self.offsets):
+                found -= z
+            self._start[branch, cell] = found
+        return found
+
     def _upto(self, branch: int, limit: Limit, v: arb_poly | None = None) -> arb_poly:
         """The integral of a branch up to a limit."""
         found = limit.known.get(branch)
         if found is None:
             s = arb_poly([arb(limit.place), arb(limit.slope)])
-            first, *parts = self._parts(branch, limit.cell)
-            found = first(s)
-            for part in parts:  # Horner
-                found = (found.left_shift(1) if v is None else found * v) + part(s)
+            if self.plain:
+                c, found = self.cells[limit.cell], self._before(branch, limit.cell)
+                low, rise = c.low + (c.high - c.low) * limit.place, (c.high - c.low) * limit.slope
+                if v is None:
+                    found = found + self._primitive(branch, c, s, arb_poly([arb(low), arb(rise - 1)]))
+                else:
+                    found = found(v) + self._primitive(branch, c, s, arb_poly([arb(low), arb(rise)]) - v)
+            else:
+                first, *parts = self._parts(branch, limit.cell)
+                found = first(s)
+                for part in parts:  # Horner
+                    found = (found.left_shift(1) if v is None else found * v) + part(s)
             limit.known[branch] = found
         return found
 

@@ -628,13 +628,13 @@ class KernelMechanism(CellWindow):
         pairs = zip(self._shares, reversed(self._shares), strict=True)
         return even and self.cells == self.cells[::-1] and all(a + b == 1 for (a, _), (_, b) in pairs)
 
-    def _losses(self, branches: Branches, top: fmpq) -> Iterator[tuple[fmpq, fmpq, arb_poly, arb_poly]]:
-        """(x, x', x(s), J(s)): the expected loss on stretches of inputs that cover [0, top], polynomials in s from 0 to 1."""
+    def _losses(self, branches: Branches, bottom: fmpq, top: fmpq) -> Iterator[tuple[fmpq, fmpq, arb_poly, arb_poly]]:
+        """(x, x', x(s), J(s)): the expected loss on stretches of inputs that cover [bottom, top], polynomials in s from 0 to 1."""
         over, mass, growth = self._sweep(branches), arb(exact(self.exact_floor_mass)), arb(self._growth)
         number = work.flint(2 * self._words + work.words(branches.knots))
         work.count(2 * len(self.cells) * len(over.offsets) * 8 * number)
         marks = sweep.ordered([q - o for c in over.cells for q in (c.low, c.high) for o in over.offsets])
-        work.count(len(self._windows) * (over.each + 20 * number))
+        each = over.each + 20 * number
         edges, last = self._edges.tolist(), len(self.cells) - 1
 
         def limits(a: int, rise: fmpq, x: fmpq) -> tuple[Limit, Limit]:
@@ -648,14 +648,16 @@ class KernelMechanism(CellWindow):
                 # All windows of one input, whose loss is largest at one end and least at the other. Next to other inputs these
                 # are theirs; not at an end of the domain, nor where one end of the window is the input.
                 if self.rule == "ends" and (x0 in (0, top) or (self.share in (0.0, 1.0) and 0 < x0 < top)):
+                    work.count(2 * each)
                     over.seek(x0)
                     for start in (a, b):
                         loss = over.whole() * mass + over.between(*limits(start, fmpq(0), x0), x0) * growth
                         yield x0, x0, arb_poly([x0]), loss(arb_poly([x0]))
                 continue
-            if x1 <= 0 or x0 >= top:
+            if x1 <= bottom or x0 >= top:
                 continue
-            p, q = max(x0, fmpq(0)), min(x1, top)
+            work.count(each)
+            p, q = max(x0, bottom), min(x1, top)
             curved = self.rule == "mean" and a != b  # then s from 0 to 1 is the variable, in place of x
             x, rise = (fmpq(0), fmpq(b - a)) if curved else (x0, (b - a) / (x1 - x0))
             left, right = limits(a, rise, x)
@@ -677,7 +679,7 @@ class KernelMechanism(CellWindow):
                 more = [x for x in passed if x0 < x < x1]
                 inner += more
             pieces = sweep.pieces(inner, p, q)
-            work.count((len(pieces) - 1) * (over.each + 20 * number))
+            work.count((len(pieces) - 1) * each)
             for y0, y1 in pieces:
                 over.seek(y0)
                 v = sweep.line(y0, y1)
@@ -748,18 +750,19 @@ class KernelMechanism(CellWindow):
             cells = change if sloped and not law.convex else arb(0)
             power = above.power
             if power is not None:
-                value = self._value(objective, above, blur, moved)
+                value, near_worst = self._value(objective, above, blur, moved)
                 high = ((value / ball(power[0])).root(power[1]) + ball(blur)) ** power[1] * ball(power[0])
             else:
-                high = self._value(objective, above.widened(blur), blur, moved)
+                high, near_worst = self._value(objective, above.widened(blur), blur, moved)
             if smooth and below == above:
                 # Along inputs, too, the loss changes by at most `steep` times their distance.
                 unseen = self._reads.step / unit
                 span = Fraction(self.highs[-1]) - Fraction(self.lows[0])
-                near_by = self._value(objective, below, blur, moved, least=True) if dense else high
+                near_by = self._value(objective, below, blur, moved, least=True)[0] if dense else high
                 low = near_by - ball(steep * (4 * blur + unseen)) - start - most * ball(steep * span)
             else:
-                low = self._value(objective, below.widened(-blur), blur, moved, least=True) - start - change
+                found, _ = self._value(objective, below.widened(-blur), blur, moved, least=True, near=near_worst)
+                low = found - start - change
             # On stretches as short as the smallest floats no digits may be left: then nothing is known but that losses are
             # between 0 and `top`.
             high = high + start + cells
@@ -898,7 +901,7 @@ class KernelMechanism(CellWindow):
         with ctx.workprec(sweep.BITS):
             branches = objective.loss.branches(unit, True)
             assert branches is not None
-            value = self._value(objective, branches, Fraction(0), Fraction(0))
+            value, _ = self._value(objective, branches, Fraction(0), Fraction(0))
             # A start between two others, with means m and sums h = Q(a) + Q(a + w) of the window's ends: E[Y^2] grows by h for
             # each unit of m, h linearly with the start. Of the chord over it no more than an eighth of what h and m, at its
             # fastest, change by is to be seen: integrated from the place where h is the chord's slope to the nearer end.
@@ -919,41 +922,39 @@ class KernelMechanism(CellWindow):
             return max(enclosures.round_down(value - lost), 0.0), enclosures.round_up(value + added)
 
     def _value(
-        self,
-        objective: WorstCase | Average,
-        branches: Branches,
-        blur: Fraction,
-        moved: Fraction,
-        *,
-        least: bool = False,
-    ) -> arb:
+        self, objective: WorstCase | Average, branches: Branches, blur: Fraction, moved: Fraction, *, least: bool = False,
+        near: tuple[fmpq, fmpq] | None = None,
+    ) -> tuple[arb, tuple[fmpq, fmpq] | None]:  # fmt: skip
         """A ball whose upper end is not below the value where windows are those of inputs up to `moved` away; `least`: whose
-        lower end is not above it.
+        lower end is not above it. And where nearly the worst inputs are, for `near`: a stretch of inputs that suffices for
+        the lower end.
 
         Of a loss that jumps only limits count. One that is widened by `blur` has these values next to a jump already: what is
         sent for an atom is less than that away from it.
         """
         half = isinstance(objective, WorstCase) and self._symmetric and branches.even
-        stretches = list(self._losses(branches, fmpq(1, 2) if half else fmpq(1)))
+        stretches = list(self._losses(branches, *(near or (sweep.ZERO, fmpq(1, 2) if half else fmpq(1)))))
         if isinstance(objective, Average):
-            return self._average(objective, stretches, exact(moved), -1 if least else 1)
-        best: arb | None = None
-        if least:  # inputs on one stretch with all that is near
-            unseen = Lattice.between(self.domain.lower, self.domain.upper).step / self.domain.exact_width
-            best = arb(0)
+            return self._average(objective, stretches, exact(moved), -1 if least else 1), None
+        unseen = Lattice.between(self.domain.lower, self.domain.upper).step / self.domain.exact_width
+        # Of one stretch with all that is near: it must be wider than that.
+        wide, low = 8 * exact(2 * blur + unseen), arb(0)
+        if least:
             for p, q, _, loss in stretches:
-                if p == q:
-                    continue
-                off, fine = exact(2 * blur + unseen) / (q - p), abs(loss(arb(0.5))) * 2.0**-40
-                if off < fmpq(1, 8):
-                    drop = sum((k * abs(c) for k, c in enumerate(loss.coeffs())), arb(0)) * 4 * arb(off)
-                    best = best.max(sweep.most(loss, fine) - fine - drop)
-            return best
-        for _, _, _, loss in sorted(stretches, key=lambda piece: -float(piece[3](arb(0.5)).mid())):
+                if q - p > wide:
+                    drop = sum((k * abs(c) for k, c in enumerate(loss.coeffs())), arb(0)) * arb(wide / (q - p)) / 2
+                    fine = abs(loss(arb(0.5))) * 2.0**-40
+                    low = low.max(sweep.most(loss, fine) - fine - drop)
+            return low, None
+        largest = [max(float(loss(arb(s)).mid()) for s in (0, 0.5, 1)) for *_, loss in stretches]
+        best: arb | None = None
+        order = sorted(range(len(stretches)), key=largest.__getitem__, reverse=True)
+        for k in order:
+            loss = stretches[k][3]
             top = sweep.most(loss, abs(loss(arb(0.5))) * sweep.FINE, best)
             best = top if best is None else best.max(top)
         assert best is not None
-        return best
+        return best, next((stretches[k][:2] for k in order if stretches[k][1] - stretches[k][0] > wide), None)
 
     def _average(self, objective: Average, stretches: list[Any], moved: fmpq, sign: int) -> arb:
         """The same under a prior."""
