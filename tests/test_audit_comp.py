@@ -19,6 +19,7 @@ from optdp.design.composite import evaluate
 from optdp.mechanisms.baselines.noise import Laplace
 from optdp.mechanisms.baselines.unbiased import duchi, piecewise
 from optdp.problem.shapes import ACTIVATIONS, as_base
+from tests.solutions import audited
 
 VERDICTS = {
     "COMP-1": Verdict.VERIFIED, "COMP-1x": Verdict.CONDITIONAL, "COMP-1y": Verdict.REFUTED, "COMP-2": Verdict.VERIFIED,
@@ -177,7 +178,7 @@ def test_a2_before_a1_at_equal_height_width_and_floor():
     sine = second / top**2
     assert sine == pytest.approx(20.74, abs=0.005) and sine < float(rectangle)
     assert float(comp.variance_at("A2", "B1", 2, 1, Fraction(3, 7), 1)) == pytest.approx(sine, rel=1e-8)
-    found = optdp.audit("COMP-10").rows[0].finding
+    found = audited("COMP-10").finding
     assert found.verdict is Verdict.CONDITIONAL and "every (k, m, y)" not in found.range
     assert "23.59" in found.condition and "20.74" in found.condition
 
@@ -189,7 +190,7 @@ def test_b2_before_b1_at_equal_height_width_and_floor():
     bent = Exact(k, m, {0: y, 4: -(y - t) / half**4}, half).variance()
     flat = Exact(k, m, {0: y}, (1 - k * m) / (2 * y)).variance()
     assert bent == Fraction(22651, 3136) < flat == 9
-    found = optdp.audit("COMP-10x").rows[0].finding
+    found = audited("COMP-10x").finding
     assert "at its bound" in found.range and str(bent) in found.condition
 
 
@@ -274,7 +275,7 @@ def test_where_an_earlier_mechanism_beats_every_composite(eps, beaten):
 
 
 def test_the_audit_says_where_an_earlier_mechanism_wins():
-    found = optdp.audit("COMP-15x").rows[0].finding
+    found = audited("COMP-15x").finding
     assert "0.6075850" in found.range and "1.448006" in found.range and "every eps > 0" not in found.range
     assert (
         "three outputs with P(0)" not in found.condition.lower()

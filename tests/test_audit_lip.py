@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import optdp
 from optdp.audit.claim import CLAIMS, Finding, Verdict
 from optdp.audit.lip import claims as lip
 from optdp.audit.lip import discoveries as lip_discoveries
@@ -16,6 +15,7 @@ from optdp.audit.lip import exact as lip_exact
 from optdp.audit.lip import forms
 from optdp.closed_forms import lip as optima
 from optdp.design.lip import solve_lip
+from tests.solutions import audited
 
 VERDICTS = {
     "LIP-1": Verdict.VERIFIED, "LIP-2": Verdict.VERIFIED, "LIP-3": Verdict.VERIFIED, "LIP-4": Verdict.VERIFIED,
@@ -470,7 +470,7 @@ def test_a_server_that_protects_the_database_saves_much_on_rare_answers_and_noth
     local = users * (p * (1 - p) - p**2 * (ratio - 1) ** 2 / ratio)
     assert lip.rare_answers_on_a_server() == (users, p, ratio, local, central, posterior_odds(kernel, law))
     assert central < local * Fraction(2, 5) and 1 - central / local <= (1 - 1 / ratio) ** 2
-    found = optdp.audit("LIP-20").rows[0].finding
+    found = audited("LIP-20").finding
     assert "database" in found.condition and "Under neither" not in found.corrected
     for users in (2, 10):  # common answers: the certified least error of the server is above that of the users
         assert solve_lip(lip_exact.binomial(users, HALF), 1.0).lower_bound > users * forms.published(0.25, math.e)

@@ -18,6 +18,7 @@ from optdp.audit.optt import claims
 from optdp.audit.optt import discoveries as optt_discoveries
 from optdp.audit.optt import forms as optt
 from optdp.mechanisms import baselines
+from tests.solutions import audited
 
 V, R, C = Verdict.VERIFIED, Verdict.REFUTED, Verdict.CONDITIONAL
 VERDICTS = {
@@ -90,7 +91,7 @@ def test_the_ratio_of_a_private_density_need_not_be_attained():
         and max(values) / min(values) == Fraction(7, 5)
     )
     assert claims.gentle_ratio(Fraction(2)) == Fraction(7, 5)
-    found = optdp.audit("OPTT-1", progress=False).rows[0]
+    found = audited("OPTT-1")
     assert (
         "exactly" not in found.statement and "at most E" in found.finding.corrected and "7/5" in found.finding.corrected
     )
@@ -153,7 +154,7 @@ def test_theorem_four_as_printed_is_not_private_at_ratio_two():
 
 def test_a_bound_is_not_called_the_least_value():
     """That of 8 - eps^2 coth(eps/2)^2 is at eps = 2, five times the number that was printed as it."""
-    numbers = optdp.audit("OPTT-4x", progress=False).rows[0].finding.numbers
+    numbers = audited("OPTT-4x").finding.numbers
     name, bound = next(iter(numbers.items()))
     assert name.endswith("is at least") and 0 < bound < 8 - 4 / math.tanh(1) ** 2
 
@@ -340,7 +341,7 @@ def test_dual_point_of_the_varying_window_is_feasible(eps, place):
 
 
 def test_dual_point_fails_beyond_its_threshold_and_is_tight_at_it():
-    threshold = optdp.audit("OPTT-20x", progress=False).rows[0].finding.numbers["threshold in eps"]
+    threshold = audited("OPTT-20x").finding.numbers["threshold in eps"]
     assert abs(reduced_cost(threshold, 0.0)) < 1e-9
     assert reduced_cost(threshold + 1e-3, 0.0) < -1e-3 and reduced_cost(threshold - 1e-3, 0.0) > 1e-3
 

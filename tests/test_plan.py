@@ -8,6 +8,7 @@ import re
 from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
+from functools import cache
 
 import numpy as np
 import pandas as pd
@@ -242,11 +243,17 @@ def test_a_plan_that_samples_columns_of_several_eps_says_what_is_spent_at_most()
         assert f"is {eps}-LDP {said}: it is at most" in survey.summary()
 
 
+@cache
+def plan_with_weights(weight):
+    """The same weight for both columns."""
+    schema = {"a": optdp.Number(0, 1), "b": optdp.Flag()}
+    return optdp.plan(schema, 1.5, weights=dict.fromkeys(schema, weight))
+
+
 @pytest.mark.parametrize("unit", [5e-324, 1e-200, 1.7e308])
 def test_weights_count_in_proportion_to_one_another(unit):
     """Sums of large ones overflowed, so that all errors were 0, and products with small ones were 0."""
-    schema = {"a": optdp.Number(0, 1), "b": optdp.Flag()}
-    plain, other = (optdp.plan(schema, 1.5, weights=dict.fromkeys(schema, w)) for w in (1.0, unit))
+    plain, other = plan_with_weights(1.0), plan_with_weights(unit)
     assert other.compared == plain.compared and [p.eps for p in other.parts] == [p.eps for p in plain.parts]
 
 

@@ -203,7 +203,7 @@ def test_what_is_sent_is_the_same_sought_among_few_outputs(ratio, few):
     assert np.mean(direct == everywhere) > 0.99  # these sums are rounded
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=settings.default.max_examples * 3 // 8, deadline=None)
 @given(
     st.lists(st.tuples(points, st.floats(0.01, 1), st.floats(0, 1)), min_size=1, max_size=5), st.sampled_from(["abs", "squared"]),
     st.floats(0.1, 5), st.floats(0.05, 1),
@@ -266,6 +266,7 @@ def test_roundings_of_prices_are_allowed_for(seed):
     assert -Fraction(dual.shortfall(1e-3)) <= exactly  # not below the price of the output in the corner
 
 
+@settings(max_examples=settings.default.max_examples // 2)
 @given(st.integers(0, 10**6), st.sampled_from([1, 2]))
 def test_near_inputs_are_all_that_count_below_the_convex_part(seed, power):
     """Many small windows: g from its definition at random outputs and at inputs is not below what is proven, which is near."""
@@ -280,7 +281,7 @@ def test_near_inputs_are_all_that_count_below_the_convex_part(seed, power):
     assert g.min() >= low - 1e-9 and min(g.min(), 0.0) <= low + 0.05 * (1 + abs(low))
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=settings.default.max_examples // 5, deadline=None)
 @given(st.integers(0, 10**6), st.sampled_from(["abs", "squared"]), st.booleans())
 def test_no_input_loses_more_than_is_proven_of_many_outputs(seed, loss, even):
     """Where outputs that inputs favour are sought in a tree, and windows of uneven floors take more of them than on average."""

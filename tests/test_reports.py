@@ -11,7 +11,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import optdp
@@ -222,6 +222,7 @@ def test_sweep_keeps_the_order_and_raises_what_it_meets():
 
 
 @pytest.mark.parametrize("name", list(baselines.applicable(PROBLEM)))
+@settings(max_examples=settings.default.max_examples // 2)
 @given(eps=st.floats(0.2, 5), bins=st.integers(2, 20))
 def test_transition_columns_are_distributions(name, eps, bins):
     problem = optdp.Problem(optdp.LDP(eps), (0, 3), "abs", optdp.Piecewise(3))

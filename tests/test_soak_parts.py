@@ -11,13 +11,13 @@ from tests import faults, soak_brackets, soak_calls, soak_faults, soak_noise, so
 
 
 def test_calls():
-    for number in range(250):
+    for number in range(150):
         verdict, what = soak_calls.judged_call(10**6 + number)
         assert verdict != "wrong", what
 
 
 def test_command_lines():
-    for number in range(60):
+    for number in range(30):
         verdict, what = soak_calls.judged_line(10**6 + number)
         assert verdict != "wrong", what
 
@@ -54,7 +54,7 @@ def test_every_kind_of_fault_comes_up():
 
 
 def test_brackets():
-    for number in range(24):
+    for number in range(12):
         verdict, what = soak_brackets.judged(soak_brackets.KINDS[number % len(soak_brackets.KINDS)], 10**6 + number)
         assert verdict == "held", what
 

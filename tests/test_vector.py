@@ -44,6 +44,7 @@ from optdp.mechanisms.radial import RadialMechanism
 from optdp.mechanisms.scaled import ScaledMechanism
 from optdp.mechanisms.signs import SignMechanism
 from optdp.mechanisms.unbiased_vectors import COINS, coins_below, odds_above
+from optdp.solvers import radial as radial_solver
 from optdp.solvers.layers import Layers, Spheres, limit
 from optdp.solvers.radial import Caps, attained, start_floor
 
@@ -405,6 +406,16 @@ def test_the_ball_lies_between_the_sphere_and_one_more(d, eps):
     assert ball.verify() and ball.gap <= 1e-3
     assert sphere.lower_bound <= ball.lower_bound * (1 + 1e-12)
     assert ball.value <= sphere.value + 1 + 1e-9 * sphere.value
+
+
+def test_the_even_floor_that_a_search_starts_with_leaves_the_most_room(monkeypatch):
+    """Of the masses that are tried, by `reach`; all of them are looked at together: it took 3,480 steps for each length."""
+    counted = mock.Mock(side_effect=radial_solver._share)
+    monkeypatch.setattr(radial_solver, "_share", counted)
+    caps, floor = start_floor(2.0, 4, 1.5, 40)
+    assert counted.call_count < 200
+    means = {m: caps.reach(np.full(40, m / 40))[0] for m in np.exp(np.linspace(-2, 0, 60))[1:-1].tolist()}
+    assert floor.sum() == pytest.approx(max(means, key=means.get)) and (floor == floor[0]).all()
 
 
 @cache
@@ -1153,9 +1164,16 @@ def test_the_balls_in_and_around_a_cube(d, eps):
     assert again.mechanism == best.mechanism and again.verify()
 
 
+@cache
+def cube(eps, d):
+    """The solution of a cube."""
+    return optdp.solve_vector(eps, d, norm="linf")
+
+
+@pytest.mark.parametrize("n", [10_000, pytest.param(30_000, marks=pytest.mark.soak)])
 @pytest.mark.parametrize("d, eps", [(2, 5.0), (3, 4.0), (70, 6.0)])
-def test_a_cube_in_a_ball_is_sampled_without_bias(d, eps):
-    made, rng, n = optdp.solve_vector(eps, d, norm="linf").mechanism, np.random.default_rng(3), 30_000
+def test_a_cube_in_a_ball_is_sampled_without_bias(d, eps, n):
+    made, rng = cube(eps, d).mechanism, np.random.default_rng(3)
     assert isinstance(made, ScaledMechanism) and made.check_unbiased().passed
     for x in (np.ones(d), np.zeros(d), rng.uniform(-1, 1, d), made.worst_input()):
         y = made.randomize(np.tile(x, (n, 1)), rng)
@@ -1181,7 +1199,7 @@ def test_norms_that_count_as_1_have_the_mean_of_the_direction(domain):
 
 
 def test_a_cube_in_a_ball_reads_multiples_of_a_power_of_two():
-    made = optdp.solve_vector(4.0, 3, norm="linf").mechanism
+    made = cube(4.0, 3).mechanism
     assert isinstance(made, ScaledMechanism)
     assert made.mean([2.0**-52, -(2.0**-54), -1.0]).tolist() == [2.0**-52, 0.0, -1.0]
 
@@ -1438,7 +1456,7 @@ def test_supports_of_sampled_coordinates_are_rounded_as_what_is_sent():
 @pytest.mark.parametrize("domain", [optdp.Sphere(5), optdp.Ball(4), optdp.Box.cube(5)], ids=str)
 def test_zeros_that_are_sent_have_no_sign(domain):
     """-0 beside 0 would tell the sign of a coordinate that is not sent."""
-    best = optdp.solve(problem(1.0, domain)).mechanism
+    best = optdp.solve(problem(1.0, domain), rtol=0.05 if isinstance(domain, optdp.Box) else 0.01).mechanism
     for name, made in {"best": best, **baselines.applicable(problem(1.0, domain))}.items():
         y = made.randomize(np.full((500, domain.dimension), -1 / math.sqrt(domain.dimension)), 1)
         assert not (np.signbit(y) & (y == 0)).any(), name
@@ -1446,7 +1464,10 @@ def test_zeros_that_are_sent_have_no_sign(domain):
 
 def test_mean_vectors_with_regions():
     """The region for the whole vector and the intervals of the coordinates cover as often as they say."""
-    for best in (optdp.solve_vector(2.0, 6, inputs="ball"), optdp.solve_vector(2.0, 6, norm="linf")):
+    for best in (
+        optdp.solve_vector(2.0, 6, inputs="ball", rtol=0.01),
+        optdp.solve_vector(2.0, 6, norm="linf", rtol=0.2),
+    ):
         rng = np.random.default_rng(8)
         inside, single, runs, n = 0, 0, 200, 500
         people = rng.standard_normal((n, 6)) * 0.1 + [0.3, -0.2, 0, 0, 0.1, 0]

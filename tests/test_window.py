@@ -66,7 +66,7 @@ def test_likelihood_ratios_stay_below_e_to_the_eps(eps, x, other):
     assert np.all(p <= math.exp(eps) * q * (1 + 1e-9) + 1e-13)
 
 
-@settings(deadline=None)
+@settings(deadline=None, max_examples=settings.default.max_examples // 2)
 @given(st.floats(0.01, forms.LIMIT))
 def test_no_published_unbiased_mechanism_and_no_ptt_is_as_good(eps):
     worst = VaryingWindow(eps).worst_case_loss("squared")

@@ -86,14 +86,14 @@ class Caps:
         rest, used = 1 - float(floor.sum()), floor > 0
         for _ in range(60):
             middle = (low + high) / 2
-            if self.more * float(floor[used] @ _cap(self.dim, middle / self.radii[used])[0]) > rest:
+            if self.more * float(floor[used] @ _share(self.dim, middle / self.radii[used])) > rest:
                 low = middle
             else:
                 high = middle
         height = (low + high) / 2
         return height + float(floor @ self.far(height)), height
 
-    def far(self, height: float) -> np.ndarray:
+    def far(self, height: float | np.ndarray) -> np.ndarray:
         """What a unit of floor adds to a bound `height` + ... on the mean of every row, for each radius."""
         share, moment, _ = _cap(self.dim, height / self.radii)
         return np.asarray(self.more * (self.radii * moment - height * share) - height)
@@ -153,23 +153,31 @@ def attained(slopes: np.ndarray, means: np.ndarray, squares: np.ndarray, norms: 
     return np.where(norms < means[0], squares[0], np.where(norms > means[-1], tangents, inside))
 
 
-def _cap(dim: int, height: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    from scipy.special import betainc, gammaln
+def _share(dim: int, height: np.ndarray) -> np.ndarray:
+    """Of the directions, those above a height: the first number of `_cap` alone."""
+    from scipy.special import betainc
 
     height = np.clip(height, -1.0, 1.0)
     size = np.abs(height)
-    rest = (1 - size) * (1 + size)
     if dim == 2:
         share = np.arccos(size) / math.pi
     elif dim == 3:
         share = (1 - size) / 2
     else:
-        share = betainc((dim - 1) / 2, 0.5, rest) / 2
+        share = betainc((dim - 1) / 2, 0.5, (1 - size) * (1 + size)) / 2
+    return np.where(height < 0, 1 - share, share)
+
+
+def _cap(dim: int, height: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    from scipy.special import gammaln
+
+    size = np.abs(np.clip(height, -1.0, 1.0))
+    rest = (1 - size) * (1 + size)
     with np.errstate(divide="ignore", under="ignore"):
         constant = gammaln(dim / 2) - gammaln((dim - 1) / 2) - math.log(math.pi) / 2
         moment = np.exp(constant + (dim - 1) / 2 * np.log(rest)) / (dim - 1)
         dense = np.where(rest > 0, (dim - 1) * moment / np.maximum(rest, 1e-300), 0.0)
-    return np.where(height < 0, 1 - share, share), moment, dense
+    return _share(dim, height), moment, dense
 
 
 @dataclass(frozen=True)
@@ -194,11 +202,18 @@ class RadialFloor:
 
 def start_floor(eps: float, dim: int, length: float, count: int) -> tuple[Caps, np.ndarray]:
     """Radii up to some multiple of the sphere's `length`, and an even floor with room for means of more than 1."""
-    more, best = math.expm1(eps), (-math.inf, 0.0)
+    more, best, masses = math.expm1(eps), (-math.inf, 0.0), np.exp(np.linspace(-eps, 0, 60))[1:-1]
     for top in (1.15, 1.3, 1.6, 2.0, 3.0):
         caps = Caps(dim, more, np.linspace(0, top * length, count + 1)[1:])
-        for mass in np.exp(np.linspace(-eps, 0, 60))[1:-1].tolist():
-            best = max(best, (caps.reach(np.full(count, mass / count))[0], mass))
+        # `reach` of all masses at once, to half as many digits of the height, in which the mean is least where it is sought.
+        low, high = np.full(masses.size, -top * length), np.full(masses.size, top * length)
+        for _ in range(30):
+            middle = (low + high) / 2
+            above = more * masses * _share(dim, middle[:, None] / caps.radii).mean(axis=1) > 1 - masses
+            low, high = np.where(above, middle, low), np.where(above, high, middle)
+        height = (low + high) / 2
+        means = height + masses * caps.far(height[:, None]).mean(axis=1)
+        best = max(best, (float(means.max()), float(masses[means.argmax()])))
         if best[0] > 1.05:
             break
     return caps, np.full(count, best[1] / count)

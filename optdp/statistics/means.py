@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
@@ -247,6 +247,21 @@ class MeanTables:
         Singular values of the weighted matrix below a threshold are left out; each threshold gives a bias, the largest
         |E[g | x] - x| at other inputs, and a variance.
         """
+        tried = self.tried(cells.tobytes())
+        best = min(tried, key=lambda found: found.interval(n))
+        accurate = [found for found in tried if found.bias <= ACCURATE * (self.inputs[-1] - self.inputs[0])]
+        return (
+            best if best.bias <= best.error(n) or not accurate else min(accurate, key=lambda found: found.interval(n))
+        )
+
+    @cached_property
+    def tried(self) -> Callable[[bytes], list[MeanFunction]]:
+        """`_tried`, which remembers the last ones: few outputs have the same cells whatever they are."""
+        return lru_cache(maxsize=4)(self._tried)
+
+    def _tried(self, told: bytes) -> list[MeanFunction]:
+        """A function for each threshold."""
+        cells = np.frombuffer(told)
         weight = np.where(cells > UNSEEN, cells, np.inf) ** -0.5
         centre, tried = float(self.inputs.mean()), []
         squares, vectors = np.linalg.eigh(self.gram * np.outer(weight, weight))  # of the singular values
@@ -256,11 +271,7 @@ class MeanTables:
             g = centre + weight * (vectors[:, used] @ (parts[used] / squares[used]))
             bias = float(np.abs(g @ self.elsewhere - self.between).max())
             tried.append(MeanFunction(g, bias, float(cells @ (g - cells @ g) ** 2)))
-        best = min(tried, key=lambda found: found.interval(n))
-        accurate = [found for found in tried if found.bias <= ACCURATE * (self.inputs[-1] - self.inputs[0])]
-        return (
-            best if best.bias <= best.error(n) or not accurate else min(accurate, key=lambda found: found.interval(n))
-        )
+        return tried
 
 
 def output_variances(g: np.ndarray, matrix: np.ndarray) -> np.ndarray:
