@@ -582,6 +582,8 @@ class Curve:
     def __init__(self, q: int, pieces: list[Any]) -> None:
         self.q, self.pieces, self.upto = q, pieces, cache(self.integrals)
         spend(300 * len(pieces))
+        self.starts = [start[0] for start, _ in pieces]
+        self.passed = {sign: [start[2] + sign * start[3] for start, _ in pieces] for sign in (-1, 0, 1)}
         parts = [self.part(i, end[0]) for i, (_, end) in enumerate(pieces)]
         self.sums = [[ZERO, *accumulate(column)] for column in zip(*parts, strict=True)]
 
@@ -593,14 +595,15 @@ class Curve:
 
     def part(self, i: int, z: Fraction) -> list[Fraction]:
         """Integrals from the i-th piece's start to z: Simpson's rule is exact for cubic polynomials."""
-        a, found = self.pieces[i][0][0], []
-        for x, w, c, t in (self.at(i, place) for place in (a, Fraction(a + z) / 2, z)):
-            found.append((w, w * c, w * c * c, w * t**self.q, w * (x - c) ** 2))
-        return [(u + 4 * v + w) * (z - a) / 6 for u, v, w in zip(*found, strict=True)]
+        start, end, found = self.pieces[i][0], self.at(i, z), []
+        share = (z - start[0]) / Fraction(6)
+        for x, w, c, t in (start, [(u + v) / 2 for u, v in zip(start, end, strict=True)], end):
+            found.append((w, wc := w * c, wc * c, w * (t if self.q == 1 else t * t), w * (x - c) ** 2))
+        return [(u + 4 * v + w) * share for u, v, w in zip(*found, strict=True)]
 
     def piece(self, z: Any) -> int:
         """The piece on which a place lies."""
-        return max(bisect_right(self.pieces, z, key=lambda piece: piece[0][0]) - 1, 0)
+        return max(bisect_right(self.starts, z) - 1, 0)
 
     def ends(self, a: int, b: int) -> list[Fraction]:
         """The curve at both ends of what lies on one of its pieces."""
@@ -613,7 +616,7 @@ class Curve:
 
     def where(self, y: Fraction, sign: int) -> Fraction:
         """The place where c + sign t, which does not fall, passes y."""
-        i = max(bisect_right(self.pieces, y, key=lambda piece: piece[0][2] + sign * piece[0][3]) - 1, 0)
+        i = max(bisect_right(self.passed[sign], y) - 1, 0)
         (a, _, c, t), (b, _, d, u) = self.pieces[i]
         low, high = c + sign * t, d + sign * u
         return a + (b - a) * (min(max((y - low) / (high - low), ZERO), ONE) if low < high else Fraction(y > low))

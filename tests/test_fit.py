@@ -69,7 +69,7 @@ def test_a_users_function_lies_between_few_pieces(name, declared):
     assert rises(below) and rises(above) and max(len(below.rows), len(above.rows)) <= 96
     rng = np.random.default_rng(1)
     points = np.concatenate(
-        [[0.0, 1.0], rng.random(400), 10.0 ** -rng.uniform(1, 8, 100), loss.reach * np.arange(9) / 16]
+        [[0.0, 1.0], rng.random(150), 10.0 ** -rng.uniform(1, 8, 50), loss.reach * np.arange(9) / 16]
     )
     top, gaps = stretched(2.0), []
     for u in np.clip(points, 0, 1):

@@ -2,7 +2,6 @@
 
 import json
 import math
-import time
 from fractions import Fraction
 
 import numpy as np
@@ -18,6 +17,7 @@ from optdp.design.kernel.search import Search
 from optdp.design.registry import Run
 from optdp.problem import losses
 from optdp.solvers.lp import LinearStatus, SolverFailure
+from tests.counting import of_fractions
 
 #: Two steps, the first at half of the second, the domain a multiple of both; two that have 1/24 in common.
 HALVES = optdp.Pieces((0, "1/4", "1/2"), ((0,), ("1/2",), (1,)))
@@ -192,13 +192,12 @@ def test_programs_of_many_steps_stay_small(points, monkeypatch):
     assert max(sizes, default=0) <= 2**24
 
 
-def test_a_hundred_steps_of_a_loss_are_decided_quickly():
-    """Two minutes in all when each was decided in fractions, for each input."""
-    loss = optdp.Pieces(tuple(Fraction(k, 100) for k in range(100)), tuple((Fraction(k, 100),) for k in range(100)))
-    start = time.process_time()
-    solution = optdp.solve_kernel(1.0, loss)
+def test_many_steps_of_a_loss_are_decided_quickly():
+    """Two minutes for a hundred when each was decided in fractions, for each input: here 8.6 million calls instead of 0.7."""
+    loss = optdp.Pieces(tuple(Fraction(k, 40) for k in range(40)), tuple((Fraction(k, 40),) for k in range(40)))
+    count, solution = of_fractions(lambda: optdp.solve_kernel(1.0, loss))
     assert solution.gap <= 1e-9
-    assert time.process_time() - start < 30
+    assert count < 2e6
 
 
 STEPS = {

@@ -237,7 +237,7 @@ def test_prices_on_a_cell_of_any_size(seed, power):
     prices = Prices(
         inputs, rng.random(n), np.abs(far + rng.normal(0, 0.3, n)), float(rng.uniform(0, 30)), power, np.ones(2)
     )
-    planes, (near,) = prices._plane(centre[None], half)
+    planes, _, near = prices._plane(centre[None], half)
     ways = np.linspace(-1, 1, 41)
     for shrunk, moved in ((1.0, 0.0), (0.25, 0.75)):  # the whole cell, and a part of it in its corner
         middle, some, plane = centre + moved * half, half * shrunk, planes.copy()
@@ -504,7 +504,7 @@ def test_prices_on_a_cell_where_slopes_cancel():
     """A chord that is too steep makes the bound level, by the pull of an input on the other side: g falls towards a corner."""
     prices = Prices(np.array([[0.0, 0.5], [1.0, 0.5]]), np.array([1.0, 4.0]), np.array([0.5, 0.0]), 3.0, 1, np.ones(2))
     centre, half = np.array([0.5, 0.5]), np.array([0.1, 0.1])
-    planes, (near,) = prices._plane(centre[None], half)
+    planes, _, near = prices._plane(centre[None], half)
     ((_, proven),) = prices._cells(centre[None], half, planes, near, np.array([near.size]))
     assert near.tolist() == [0]
     corner = 0.1 + 4 * 0.4  # of the output (0.6, 0.5)

@@ -148,8 +148,8 @@ class Prices:
         work.count(0.03 * len(centres) * n)
         step = max(1, BLOCK // n)
         parts = [self._plane(centres[i : i + step], half) for i in range(0, len(centres), step)]
-        planes, near = np.concatenate([part[0] for part in parts]), [row for part in parts for row in part[1]]
-        first, inputs = np.concatenate([[0], np.cumsum([len(row) for row in near])]), np.concatenate(near)
+        planes, lengths, inputs = (np.concatenate(part) for part in zip(*parts, strict=True))
+        first = np.concatenate([[0], np.cumsum(lengths)])
         cell, middles = np.arange(len(centres)), centres
         least, proven, where, done = 0.0, 0.0, centres[0], 0
         while len(cell):
@@ -207,13 +207,15 @@ class Prices:
             turned = np.maximum(far, 1e-100)
             return far, across / turned, up / turned
 
-    def _plane(self, centres: np.ndarray, half: np.ndarray) -> tuple[np.ndarray, list[np.ndarray]]:
-        """Of cells: (value and slopes of the convex part at the centre in each row; inputs whose r may be negative there)."""
+    def _plane(self, centres: np.ndarray, half: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Of cells: (value and slopes of the convex part at the centre in each row; how many inputs' r may be negative there;
+        these inputs, cell by cell).
+        """
         far, across, up = self._tangents(centres[:, None], self.inputs)
         reduced = far - self.thresholds
         planes = np.stack([reduced @ self.weights, across @ self.weights, up @ self.weights], axis=1)
         near = reduced - (np.abs(across) * half[0] + np.abs(up) * half[1]) <= FINELY * (1 + self.thresholds)
-        return planes, [np.flatnonzero(row).astype(np.int32) for row in near]
+        return planes, near.sum(axis=1), np.nonzero(near)[1].astype(np.int32)
 
     def _cells(
         self, centres: np.ndarray, half: np.ndarray, planes: np.ndarray, pairs: np.ndarray, sizes: np.ndarray

@@ -20,6 +20,8 @@ from optdp.exact import enclosures, polynomial
 from optdp.exact.sweep import exact, horner
 
 Rows = list[list[Fraction]]
+#: Of cells a to b of a grid: the polynomial in the share of the piece, and about how far it is from the values.
+Fits = dict[tuple[int, int], tuple[np.ndarray, float]]
 
 #: Degree of the pieces of powers, and their relative error.
 DEGREE, CLOSE = 12, Fraction(2, 10**6)
@@ -108,13 +110,14 @@ def _interpolated(points: Sequence[Fraction], values: Sequence[Fraction]) -> lis
 
 
 def sampled(
-    grid: np.ndarray, values: np.ndarray, slack: np.ndarray, noise: float, eps: float, *, below: bool
+    grid: np.ndarray, values: np.ndarray, slack: np.ndarray, noise: float, eps: float, known: Fits, *, below: bool
 ) -> tuple[list[Fraction], Rows]:
     """(breaks, rows) of pieces below (or above) a nondecreasing function with `values` at the `grid`, that starts at 0.
 
     **Arguments:** `slack`: for each cell how far the function may lie below (above) the chord; `noise`: how far any value
     may be off. The function is at least (most) its value at the start (end) of a cell, too. Pieces are finer where the
-    windows of mechanisms for `eps` end, of which the integral of the function is about e^-eps of all.
+    windows of mechanisms for `eps` end, of which the integral of the function is about e^-eps of all. `known`: polynomials
+    that were found for these values, which are the same on either side and for every `eps`; new ones are added.
     """
     rises = values - values[0]
     least = math.exp(-eps) * float(grid[-1] * rises[-1])
@@ -126,7 +129,9 @@ def sampled(
 
     def enter(a: int, b: int) -> None:
         row: np.ndarray | None
-        row, error = _fit(grid, values, a, b)
+        if (a, b) not in known:
+            known[a, b] = _fit(grid, values, a, b)
+        row, error = known[a, b]
         most = float(values[b] - values[a])
         # Others would move as far as a bad fit: the least (greatest) value of the piece stands for it then.
         if error > FAR * FINE * max(rises[b], lowest):
@@ -232,7 +237,7 @@ def _needed(
     over = fitted - values[a : b + 1] if below else values[a : b + 1] - fitted
     size, k, h = np.abs(row), np.arange(row.size), np.diff(share)
     # Between the values it is at most h^2/8 max|p''| from its chord; then roundings, of the shares too.
-    second = np.abs(np.polynomial.polynomial.polyval(share, np.append(row * k * (k - 1), [0.0, 0.0])[2:]))
+    second = np.abs(np.polynomial.polynomial.polyval(share, (row * k * (k - 1))[2:] if row.size > 2 else [0.0]))
     third = float(size @ (k * (k - 1) * (k - 2)))
     bend = h**2 / 8 * (np.maximum(second[:-1], second[1:]) * (1 + 2.0**-40) + third * (h + 2.0**-46))
     rounding = 2.0**-46 * float(size.sum()) + 2.0**-50 * float(size @ k)

@@ -832,24 +832,31 @@ class KernelMechanism(CellWindow):
         scaled, words = [int(v * unit) for v in values], work.words([unit, *values])
         work.count(len(inputs) * (2 * len(values) * (1 + words / 8) + work.rational(4 + words)))
 
-        def lost(cuts: list[int], start: int) -> Fraction:
-            """The loss of an input with its window there, if each piece of the loss holds between two of these cells."""
-            near = [min(max(cut, start), start + size) for cut in cuts]
-            far, close = (sum(v * (b - a) for v, a, b in zip(scaled, c, c[1:], strict=False)) for c in (cuts, near))
-            return (mass * far / CELLS + (1 - mass) * close / size) / unit
+        every, inside = mass.numerator * size, (mass.denominator - mass.numerator) * CELLS
+        unit *= mass.denominator * size * CELLS
+
+        def total(cuts: list[int]) -> int:
+            return sum(v * (b - a) for v, a, b in zip(scaled, cuts, cuts[1:], strict=False))
+
+        def lost(cuts: list[int], start: int, far: int) -> int:
+            """The loss of an input with its window there, in units, if each piece of the loss holds between two of these cells,
+            where `far` is their total.
+            """
+            return every * far + inside * total([min(max(cut, start), start + size) for cut in cuts])
 
         found, between = [], []
         for k, (x, start) in enumerate(zip(inputs, starts, strict=True)):
             held = [0, *(edges[bisect_right(row, x)] for row in firsts), CELLS]
-            found.append(lost(held, start))
+            found.append(lost(held, start, far := total(held)))
             if k + 1 < len(inputs) and inputs[k + 1] > beside(x, 1):
                 inner = marks[bisect_right(marks, start) : bisect_left(marks, starts[k + 1])]
                 work.count(len(inner) * (2 * len(values) * (1 + words / 8) + work.rational(4 + words)))
-                between += [lost(held, a) for a in inner]
+                between += [lost(held, a, far) for a in inner]
         if isinstance(objective, Average):
-            value = sum((c * v for c, v in zip(objective.prior.exact, found, strict=True)), Fraction(0))
+            value = sum((c * v for c, v in zip(objective.prior.exact, found, strict=True)), Fraction(0)) / unit
             return enclosures.round_down(value), enclosures.round_up(value)
-        return enclosures.round_down(max(found)), enclosures.round_up(max(found + between))
+        low, high = Fraction(max(found), unit), Fraction(max(found + between), unit)
+        return enclosures.round_down(low), enclosures.round_up(high)
 
     def _pointwise(self, prior: Prior, loss: Loss, law: Branches | None, unit: Fraction) -> tuple[float, float] | None:
         """`enclose` for an average over floats where outputs are atoms, few of both, and the loss changes much within a blur: it

@@ -947,6 +947,11 @@ class CustomLoss(_Session, DistanceLoss):
         """What `_sides` found for each epsilon."""
         return {}
 
+    @cached_property
+    def _fits(self) -> fit.Fits:
+        """Polynomials that were found on the way."""
+        return {}
+
     def _sides(self, eps: float) -> list[tuple[list[Fraction], fit.Rows]]:
         """Pieces below and above. Between two samples a convex function lies on or under their chord, and over the lines through
         the neighbouring ones; a concave one the other way round; any other between the two values.
@@ -963,7 +968,7 @@ class CustomLoss(_Session, DistanceLoss):
             bends = np.minimum(bends, steps) + 4 * self._noise
             slacks = [bends, zero] if self.convex else [zero, bends]
         return [
-            fit.sampled(grid, values, slack, self._noise, eps, below=below)
+            fit.sampled(grid, values, slack, self._noise, eps, self._fits, below=below)
             for slack, below in zip(slacks, (True, False), strict=True)
         ]
 

@@ -318,11 +318,16 @@ def _power_curve(pairs: Pairs, rounding: Callable[[Number, int], Fraction]) -> C
 
     P(S) <= e^eps Q(S) + delta, and the same for the complement of S with P and Q exchanged, are lines above the curve.
     """
+    work.count((1 + 2 * len(pairs)) * 10 * work.rational(8))
+    return list(_corners_of(tuple((rounding(eps, 256), Fraction(delta)) for eps, delta in pairs)))  # type: ignore[arg-type]
+
+
+@lru_cache(maxsize=64)  # a proof asks for the same at every eps that it prices
+def _corners_of(ratios: tuple[tuple[Fraction, Fraction], ...]) -> tuple[tuple[Fraction, Fraction], ...]:
+    """The same of pairs (e^eps, delta)."""
     lines = [(Fraction(0), Fraction(1))]
-    for eps, delta in pairs:
-        ratio, level = rounding(eps, 256), Fraction(delta)  # type: ignore[arg-type]
+    for ratio, level in ratios:
         lines += [(ratio, level), (1 / ratio, 1 - (1 - level) / ratio)]
-    work.count(len(lines) * 10 * work.rational(8))
     lower: Corners = []  # the lines (slope, height at 0) that are lowest somewhere, from the steepest to the flattest
     for a, b in sorted(lines, key=lambda line: (-line[0], line[1])):
         if lower and a == lower[-1][0]:
@@ -332,7 +337,7 @@ def _power_curve(pairs: Pairs, rounding: Callable[[Number, int], Fraction]) -> C
         lower.append((a, b))
     ends = [(min(a * place + b for a, b in lower), Fraction(place)) for place in (0, 1)]
     crossings = [(a * place + b, place) for (a, b), place in zip(lower, map(_meet, lower, lower[1:]), strict=False)]
-    return [ends[0], *(corner for corner in crossings if 0 < corner[1] < 1), ends[1]]
+    return ends[0], *(corner for corner in crossings if 0 < corner[1] < 1), ends[1]
 
 
 def _meet(steep: tuple[Fraction, Fraction], flat: tuple[Fraction, Fraction]) -> Fraction:
