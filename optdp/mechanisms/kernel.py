@@ -629,7 +629,7 @@ class KernelMechanism(CellWindow):
         return even and self.cells == self.cells[::-1] and all(a + b == 1 for (a, _), (_, b) in pairs)
 
     def _losses(self, branches: Branches, bottom: fmpq, top: fmpq) -> Iterator[tuple[fmpq, fmpq, arb_poly, arb_poly]]:
-        """(x, x', x(s), J(s)): the expected loss on stretches of inputs that cover [bottom, top], polynomials in s from 0 to 1."""
+        """(x, x', x(s), J(s)): the expected loss on stretches of inputs that cover [bottom, top], polynomials in s on [0, 1]."""
         over, mass, growth = self._sweep(branches), arb(exact(self.exact_floor_mass)), arb(self._growth)
         number = work.flint(2 * self._words + work.words(branches.knots))
         work.count(2 * len(self.cells) * len(over.offsets) * 8 * number)
