@@ -22,6 +22,9 @@ eps-LIP as the paper defines it.
 from below in closed form, and mechanisms that put nearly all coordinates at a bound attain it: the prior is split into them one
 by one, without a linear program; for "ldp" a small program finds what is to be split (`optdp.design.lip.histogram`), and where
 that leaves a gap columns are generated, by branch and bound over the sets of favoured categories.
+
+**Rare categories.** What a program asks of a category with the prior 1e-20 is below every solver's tolerance. Those too rare to
+count are answered as the ones with the nearest values, which LDP and LIP allow; the bound is proven with all of them.
 """
 
 from __future__ import annotations
@@ -393,10 +396,8 @@ class _Work:
         kept = np.flatnonzero(~rare)
         near = 0 if self.values is None else np.abs(np.subtract.outer(self.values, self.values[kept])).argmin(axis=1)
         groups = np.where(rare, near, np.cumsum(~rare) - 1)
-        weights = [0] * kept.size
-        for group, weight in zip(groups.tolist(), self.prior.weights, strict=True):
-            weights[group] += weight
-        prior = Prior(tuple(weights), tuple(self.prior.categories[i] for i in kept))
+        merged = np.bincount(groups, self.p)
+        prior = Prior.of(merged / merged.sum(), [self.prior.categories[i] for i in kept])
         task = self.task if self.task.values is None else Aggregate("sum", tuple(self.task.values[i] for i in kept))
         privacy = self.privacy if self.notion == "ldp" else replace(self.privacy, prior=prior)
         problem = Problem(privacy, Alphabet(prior.categories), BayesRisk(task, prior))
