@@ -955,3 +955,10 @@ def test_priors_over_many_orders_of_magnitude_have_a_bracket():
     for task, notion, worst in [("sum", "ldp", 1.0), ("histogram", "lip", 0.01), ("histogram", "ldp", 0.1)]:
         found = optdp.solve_lip(p, 30.0, task=task, notion=notion)
         assert found.verify() and found.gap <= worst and found.value < 1e-6
+
+
+def test_probabilities_below_those_of_floats_are_refused():
+    """They ended in divisions by 0."""
+    for tiny in (Fraction(1, 2**1060), Fraction(1, 2**2000)):
+        with pytest.raises(ValueError, match="a probability of at least 1e-300, or 0"):
+            optdp.solve_lip([tiny, Fraction(1, 3), Fraction(2, 3) - tiny], 2.0)

@@ -68,6 +68,8 @@ NOTIONS = ("lip", "lip-lower", "ldp")
 METHODS = ("auto", "enumeration", "columns", "cvxpy")
 #: The least eps: e^eps must differ from 1 as a float.
 FAINTEST = 1e-15
+#: The least probability: quotients by it must be floats.
+RAREST = 1e-300
 #: The largest value: squares must be floats.
 LARGEST = 1e150
 
@@ -100,8 +102,8 @@ def solve_lip(
 
     **Arguments:**
 
-    - `prior`: probabilities of the categories, a sequence or a mapping (dict, pandas Series); they sum to 1 up to 1e-9.
-      Categories of prior 0 are left out: the mechanism does not take them, and the problem's statement says so.
+    - `prior`: probabilities of the categories, a sequence or a mapping (dict, pandas Series), 0 or at least 1e-300; they sum to
+      1 up to 1e-9. Categories of prior 0 are left out: the mechanism does not take them, and the problem's statement says so.
     - `eps`: privacy parameter in [1e-15, 30]: a float, or exactly a Fraction, a decimal string or `optdp.log(3)`.
     - `task`: what the curator computes: "survey", how many users answer yes (two categories: no, yes); "sum", the sum of
       the users' values; "histogram", how many users are in each category.
@@ -151,6 +153,8 @@ def accepts(problem: Problem) -> str | None:
         return "the prior of the guarantee must be the prior of the objective"
     if not isinstance(problem.domain, Alphabet) or problem.domain.symbols != objective.prior.categories:
         return "the domain must be the alphabet of the prior's categories"
+    if min(objective.prior.exact) < RAREST:
+        return f"every category of the prior must have a probability of at least {RAREST:g}, or 0"
     values = objective.task.values or (0.0, 1.0)
     if len(set(values)) == 1:
         return "the values must not all be equal: there is nothing to estimate"
