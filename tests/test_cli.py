@@ -41,6 +41,34 @@ def test_solve_json_out_plot_and_verify(capsys, tmp_path):
     assert status == 2 and "FAIL bracket" in out and "NOT verified" in out
 
 
+def test_mechanisms_and_plans_are_verified_too(capsys, tmp_path):
+    """Of a plan nothing is printed that the file merely says: how other strategies would do."""
+    made, plan = tmp_path / "m.json", tmp_path / "p.json"
+    optdp.solve_kernel(1.0).mechanism.save(made)
+    status, out, _ = run(capsys, "verify", made)
+    assert (
+        status == 0
+        and "guarantee: 1-LDP" in out
+        and "ok   privacy" in out
+        and len(max(out.splitlines(), key=len)) < 200
+    )
+    optdp.plan({"age": optdp.Number(0, 100), "job": optdp.Category(["a", "b", "c"])}, 2.0, n=500).save(plan)
+    status, out, _ = run(capsys, "verify", plan)
+    assert status == 0 and "2.0-LDP" in out and "ok   age, privacy" in out and "ok   job, privacy" in out
+    assert "Strategies" not in out and out.endswith("\nverified\n")
+    data = json.loads(plan.read_text())
+    data["parts"][0]["eps"] = 1.9
+    data["eps"] = 1.9
+    plan.write_text(json.dumps(data))
+    status, out, err = run(capsys, "verify", plan)
+    assert status == 2 and "p.json" in err and not out.endswith("\nverified\n")
+    plan.write_text('{"optdp": 1, "ledger": {}}')
+    assert (
+        "holds a ledger, which is not allowed: it must hold a solution, a mechanism or a plan"
+        in run(capsys, "verify", plan)[2]
+    )
+
+
 @pytest.mark.parametrize("more", [[], ["--json"]])
 def test_a_solution_on_standard_output_stands_alone(capsys, more):
     """`optdp solve ... --out - | optdp verify -`: what is told besides goes to standard error."""

@@ -4,10 +4,19 @@ from __future__ import annotations
 
 import argparse
 import sys
+from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+import optdp
 from optdp.cli import Commands, options
 from optdp.cli.options import option
+
+if TYPE_CHECKING:
+    from optdp.exact.fields import Fields
+    from optdp.mechanisms.base import Mechanism
+    from optdp.solution import Solution
+    from optdp.statistics.plan import Plan
 
 HEADING = """# What is solved
 
@@ -18,8 +27,15 @@ takes any `optdp.Problem` whose parts fit one row; for other problems it raises 
 
 def register(commands: Commands) -> None:
     """Add the commands of this module."""
-    parser = commands.top.add_parser("verify", help="check a saved solution again, without any solver")
-    parser.add_argument("solution", help="file written by `optdp solve ... --out`, or - for standard input")
+    parser = commands.top.add_parser(
+        "verify", help="check a saved solution, mechanism or plan again, without any solver",
+        description="Proves again what a file says: both ends of a solution's bracket, the guarantee of a mechanism, or that of "
+        "each column of a plan; and prints what was solved or planned.",
+    )  # fmt: skip
+    text = (
+        "written by `optdp solve --out`, `optdp randomize --save-mechanism` or `optdp plan --out`; - for standard input"
+    )
+    parser.add_argument("file", help=text)
     text = "work that the proof may take, in seconds of a common processor; counted beforehand, not timed"
     option(parser, "--limit", 10.0, text, metavar="SECONDS")
     parser.set_defaults(run=_verify)
@@ -43,25 +59,47 @@ def register(commands: Commands) -> None:
 
 def _verify(args: argparse.Namespace) -> int:
     from optdp.exact import work
+    from optdp.exact.check import Verification
+    from optdp.exact.fields import load
     from optdp.exact.numbers import above, below
     from optdp.solution import Solution
+    from optdp.statistics.plan import Plan
 
-    name = "standard input" if args.solution == "-" else Path(args.solution).name
+    name = "standard input" if args.file == "-" else Path(args.file).name
     with work.limited(args.limit, name):
-        solution = Solution.load(args.solution, args.limit)
-        verification = solution.verify(args.limit)
+        found = load(args.file, _any, args.limit, "a solution, a mechanism or a plan")
         # Nothing else of the file: the solver, its time and its tolerance are what somebody wrote there.
-        told = [
-            solution.problem.statement(),
-            f"  optimum in [{below(solution.lower_bound, 12)}, {above(solution.value, 12)}], gap {solution.gap:.1e}",
-            f"  {solution.mechanism!r}",
-            str(verification),
-            "verified" if verification else "NOT verified",
-        ]
-    print("\n".join(told))
+        if isinstance(found, Solution):
+            verification, told = found.verify(args.limit), [
+                found.problem.statement(),
+                f"  optimum in [{below(found.lower_bound, 12)}, {above(found.value, 12)}], gap {found.gap:.1e}",
+                f"  {found.mechanism!r}",
+            ]  # fmt: skip
+        elif isinstance(found, Plan):
+            checks = [(part.name, c) for part in found.parts for c in part.mechanism.check_privacy(optdp.LDP(part.eps))]
+            told = [replace(found, compared=()).summary(), "", found.statement(), ""]
+            verification = Verification([replace(check, name=f"{column}, {check.name}") for column, check in checks])
+        else:
+            guarantee = found.guarantee()
+            told = [repr(found), f"  guarantee: {guarantee}"]
+            verification = Verification([] if guarantee is None else found.check_privacy(guarantee))
+    print("\n".join([*told, str(verification), "verified" if verification else "NOT verified"]))
     if not verification:
-        print(f"optdp: error: {name} is not verified: {verification.failures[0].name}", file=sys.stderr)
+        failed = verification.failures[0].name if verification.failures else "it has no guarantee"
+        print(f"optdp: error: {name} is not verified: {failed}", file=sys.stderr)
     return 0 if verification else 2
+
+
+def _any(fields: Fields) -> Solution | Mechanism | Plan:
+    """What a file holds."""
+    from optdp.mechanisms.base import Mechanism
+    from optdp.solution import Solution
+    from optdp.statistics.plan import Plan
+
+    if "plan" in fields.data:
+        return Plan.read(fields)
+    only = "mechanism" in fields.data and not {"certificate", "problem"} & fields.data.keys()
+    return Mechanism.read(fields) if only else Solution.read(fields)
 
 
 def _problems(args: argparse.Namespace) -> int:

@@ -464,7 +464,8 @@ HELD = {
 def load(path: str | Path, read: Callable[[Fields], Item], limit: float = work.LIMIT, kind: str = "") -> Item:
     """What `read` makes of the JSON object in a file, or in standard input for "-".
 
-    **Arguments:** `limit`: how much work that may take, in seconds of a common processor; `kind`: what it must hold, of `HELD`.
+    **Arguments:** `limit`: how much work that may take, in seconds of a common processor; `kind`: what it must hold, of `HELD`,
+    or several of these in words.
 
     **Raises** OSError if it cannot be read, FieldError if it is not what it must be, TypeError if `path` is none, or `Overwork`.
     """
@@ -478,7 +479,7 @@ def load(path: str | Path, read: Callable[[Fields], Item], limit: float = work.L
         work.count(len(text) / 8 + text.count(b"[") + text.count(b"{"))
         try:
             fields = parse(text, name)
-            if kind and (held := next((HELD[field] for field in HELD if field in fields.data), kind)) != kind:
+            if kind and (held := next((HELD[field] for field in HELD if field in fields.data), kind)) not in kind:
                 raise FieldError(f"{name} holds {held}, which is not allowed: it must hold {kind}")
             return read(fields)
         except RecursionError:
