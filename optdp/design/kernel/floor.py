@@ -150,9 +150,10 @@ def _bends(pieces: Branches) -> dict[float, Fraction]:
         rise = horner(right, knot) - horner(left, knot)
         slopes = [horner([k * a for k, a in enumerate(row)][1:], knot) for row in (left, right)]
         found.append((float(abs(rise) + abs(slopes[1] - slopes[0])), float(knot), rise))
-    scale = max(float(pieces(Fraction(1))), float(pieces(Fraction(-1)))) or 1.0
-    largest = sorted(found, reverse=True)[:KNOTS]
-    return dict(sorted((knot, rise) for size, knot, rise in largest if size > 1e-3 * scale))
+    scale = 1e-3 * (max(float(pieces(Fraction(1))), float(pieces(Fraction(-1)))) or 1.0)
+    # The largest jump too: where a function is steep beside it, its pieces have larger kinks.
+    largest = {*sorted(found, reverse=True)[:KNOTS], *sorted(found, key=lambda one: abs(one[2]))[-2:]}
+    return dict(sorted((knot, rise) for size, knot, rise in largest if size > scale))
 
 
 def hat_masses(mesh: np.ndarray) -> np.ndarray:
