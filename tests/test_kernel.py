@@ -836,4 +836,4 @@ def test_a_jump_counts_where_the_loss_is_steep_beside_it():
     """Its pieces have larger kinks than the jump is high: it was none of the places that programs know, which gave [0, 0.135]."""
     loss = optdp.CustomLoss(lambda d: np.where(d < 0.5, 0, 0.5 + 2 * np.sqrt(np.maximum(d - 0.5, 0))))
     solution = optdp.solve_kernel(1.0, loss, rtol=0.01)
-    assert solution.gap <= 0.01 and solution.lower_bound >= 0.5 / (1 + math.e) * 0.999 and solution.verify()
+    assert solution.gap <= 0.01 and solution.lower_bound >= 0.995 * 0.5 / (1 + math.e) and solution.verify()
