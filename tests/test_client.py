@@ -1214,6 +1214,6 @@ def test_sizes_and_answers_per_second(tmp_path, capsys):
             print(
                 f"\n{name}, {kind}: {size} bytes ({bare} without the plan), {js:.3g} answers/s in JS, {python:.3g} in Python"
             )
-        # At 35 functions called, or parts of functions run, an answer takes 10 microseconds in Python and 1 in JavaScript.
+        # At 35 functions called, or parts of functions run, an answer takes about 10 us in Python, 1 in JavaScript.
         assert size <= 30_000 and calls < 35 and blocks < 35
     assert COINS == 2**124
