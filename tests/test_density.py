@@ -13,9 +13,11 @@ from scipy.stats import beta
 
 import optdp
 from optdp import Density
+from optdp.exact.polynomial import moved, primitive
 from optdp.exact.sweep import horner
 from optdp.mechanisms.kernel import KernelMechanism
 from optdp.report.compare import value_of
+from tests.counting import of_fractions
 
 SHAPE = Density.proportional((0, "1/4", "1/2", 1), ((1, 4), (2,), (4, -4)))
 
@@ -54,6 +56,21 @@ def test_masses_add_up_to_one_and_shares_to_the_same(density):
     points = np.linspace(float(low), float(high), 30)[1:-1]
     exact = [next(horner(row, Fraction(x)) for row, a, b in density.pieces if a <= Fraction(x) < b) for x in points]
     assert np.allclose(density(points), np.array(exact, dtype=float), rtol=1e-12)
+
+
+def test_masses_and_moved_polynomials_are_computed_by_flint():
+    """Arithmetic of `fractions` was half of what solving under a density took."""
+    edges = [k / 512 for k in range(513)]
+    work, found = of_fractions(lambda: SHAPE.masses([-1, *edges, 2]))
+    assert work < 20 * len(edges) and (found[0], found[-1]) == (0, 0)
+    laws = [next(primitive(row) for row, a, b in SHAPE.pieces if a <= u < b) for u in edges[:-1]]
+    wanted = [
+        horner(law, Fraction(v)) - horner(law, Fraction(u)) for law, (u, v) in zip(laws, pairwise(edges), strict=True)
+    ]
+    assert found[1:-1].tolist() == [float(mass) for mass in wanted]
+    row = [Fraction(k, k + 1) for k in range(13)]
+    work, there = of_fractions(lambda: moved(row, Fraction(1, 3)))
+    assert work < 20 * len(row) and horner(there, Fraction(1, 7)) == horner(row, Fraction(1, 3) + Fraction(1, 7))
 
 
 @given(densities())

@@ -72,7 +72,7 @@ def test_default_expectations_of_a_density_are_those_of_the_closed_form(inner, l
     assert mine.expected_loss(x, loss) == pytest.approx(inner.expected_loss(x, loss), rel=1e-8)
     assert mine.worst_case_loss(loss) == pytest.approx(inner.worst_case_loss(loss), rel=1e-8)
     assert mine.average_loss(loss) == pytest.approx(inner.average_loss(loss), rel=1e-7)
-    assert mine.expected_loss(x.reshape(23, 1), loss).shape == (23, 1)
+    assert mine.expected_loss(x[:2].reshape(2, 1), loss).shape == (2, 1)
     assert mine.expected_loss(float(x[3]), loss).shape == ()
 
 
@@ -278,7 +278,7 @@ class Skewed(Mechanism):
 def test_a_quantile_of_the_error_is_not_taken_from_noise_that_may_not_be_symmetric():
     problem = optdp.Problem(optdp.GDP(1.0), optdp.Line(), optdp.Quantile(0.9), optdp.Additive())
     with pytest.raises(TypeError, match=r"Skewed has no value for it; define the method enclose\(objective\)"):
-        optdp.compare(problem, mechanisms=[Skewed()], time_limit=5)
+        optdp.compare(problem, mechanisms=[Skewed()], time_limit=0.5)
 
 
 def test_a_mechanism_on_the_line_is_drawn_where_its_outputs_are():

@@ -125,31 +125,36 @@ COARSE = [
 ]
 
 
+@cache
+def laws(eps, ends, placement):
+    """A mechanism, and what it sends for floats all over the domain and those next to them."""
+    domain = optdp.Interval(*ends) if placement != "circle" else optdp.Circle(ends[1] - ends[0], ends[0])
+    kind = {} if placement == "circle" else {"placement": placement}
+    mechanism = PiecewiseMechanism.private(eps, 0.3 if eps < 9 else 1e-4, domain, **kind)
+    lattice = Lattice.between(domain.lower, domain.upper)
+    k = np.unique(np.linspace(lattice.first, lattice.last, 9).astype(np.int64))
+    inputs = {float(v) for v in lattice.sent(k)} | {domain.lower, domain.upper}
+    inputs |= {v for x in list(inputs) for v in (math.nextafter(x, 0), math.nextafter(x, math.inf))}
+    return mechanism, [(x, law(mechanism, x)) for x in sorted(inputs) if domain.lower <= x <= domain.upper]
+
+
 @pytest.mark.parametrize("ends", COARSE)
 @pytest.mark.parametrize("placement", ["centred", "linear", "circle"])
 @pytest.mark.parametrize("loss", ["abs", "squared", optdp.Power(0.3), optdp.Threshold(0.2)])
 def test_value_and_privacy_are_those_of_the_numbers_sent(ends, placement, loss):
     """On domains of few floats the law of what is sent is listed: its ratios and its loss at every float are as stated."""
-    domain = optdp.Interval(*ends) if placement != "circle" else optdp.Circle(ends[1] - ends[0], ends[0])
-    objective = optdp.WorstCase(loss)
     cost = as_loss(loss)
     for eps in (0.5, 2.0, 9.0):
-        kind = {} if placement == "circle" else {"placement": placement}
-        mechanism = PiecewiseMechanism.private(eps, 0.3 if eps < 9 else 1e-4, domain, **kind)
-        low, high = mechanism.enclose(objective)
-        lattice = Lattice.between(domain.lower, domain.upper)
-        k = np.unique(np.linspace(lattice.first, lattice.last, 9).astype(np.int64))
-        inputs = {float(v) for v in lattice.sent(k)} | {domain.lower, domain.upper}
-        inputs |= {v for x in list(inputs) for v in (math.nextafter(x, 0), math.nextafter(x, math.inf))}
-        laws = [(x, law(mechanism, x)) for x in sorted(inputs) if domain.lower <= x <= domain.upper]
-        least = [min(p) for p in zip(*(law.values() for _, law in laws), strict=True)]
-        most = [max(p) for p in zip(*(law.values() for _, law in laws), strict=True)]
+        mechanism, found = laws(eps, ends, placement)
+        low, high = mechanism.enclose(optdp.WorstCase(loss))
+        least = [min(p) for p in zip(*(law.values() for _, law in found), strict=True)]
+        most = [max(p) for p in zip(*(law.values() for _, law in found), strict=True)]
         assert max(b / a for a, b in zip(least, most, strict=True)) <= mechanism.exact_ratio
         worst = 0.0
-        for x, probabilities in laws:
+        for x, probabilities in found:
             distance = np.array([float(abs(y - Fraction(x))) for y in probabilities])
             if placement == "circle":
-                distance = np.minimum(distance, domain.period - distance)
+                distance = np.minimum(distance, mechanism.domain.period - distance)
             worst = max(worst, float(np.array([float(p) for p in probabilities.values()]) @ cost(distance)))
         assert worst <= high * (1 + 1e-12) and low <= high
 

@@ -1,6 +1,7 @@
 """Histograms over many categories: splitting a prior into sets, the program over levels, and the brackets that they give."""
 
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 import pytest
@@ -117,11 +118,16 @@ def test_the_relaxed_certificate_never_exceeds_the_optimum():
             assert proven >= 1 - found.bound - 2e-4  # what the pricing was asked for
 
 
+@cache
+def sets_of_thirty(eps):
+    return optdp.solve_lip(np.random.default_rng(1).dirichlet(np.ones(30)), eps, task="histogram", notion="ldp")
+
+
 @pytest.mark.parametrize("eps", [pytest.param(0.5, marks=pytest.mark.soak), 3.0, 7.0, 12.0])
 def test_a_fractional_category_costs_nothing_where_few_are_high(eps):
     """A knapsack's fractional category left 3e-3 open at eps = 5, 0.04 at 7 and 0.37 at 12; branch and bound leaves nothing."""
-    for raw in (np.random.default_rng(1).dirichlet(np.ones(30)), np.arange(20.0, 50.0)):
-        found = optdp.solve_lip(raw / raw.sum(), eps, task="histogram", notion="ldp")
+    other = np.arange(20.0, 50.0)
+    for found in (sets_of_thirty(eps), optdp.solve_lip(other / other.sum(), eps, task="histogram", notion="ldp")):
         assert found.verify() and found.certificate.method == "vertices"
         assert found.gap <= 1e-6
 
@@ -134,10 +140,9 @@ def test_a_large_eps_leaves_few_sets_of_many_categories():
 
 def test_a_proof_that_looks_at_more_sets_than_it_may_leaves_the_bound_of_the_levels(monkeypatch):
     """Integers may need more sets than floats did; a wider bracket is better than none."""
-    raw = np.random.default_rng(1).dirichlet(np.ones(30))
-    usual = optdp.solve_lip(raw, 3.0, task="histogram", notion="ldp")
+    usual = sets_of_thirty(3.0)
     monkeypatch.setattr("optdp.certificates.lip.PAIRS", 100)
-    found = optdp.solve_lip(raw, 3.0, task="histogram", notion="ldp")
+    found = sets_of_thirty.__wrapped__(3.0)
     assert found.certificate.method == "chord" and found.verify()
     assert 0 < found.lower_bound <= usual.lower_bound and found.value == usual.value
 
@@ -173,13 +178,16 @@ def test_a_bracket_for_which_there_was_no_time_says_so(monkeypatch):
     assert found.timed_out and found.bound - found.objective > 1e-9
 
 
+@cache
+def of_thirty(**problem):
+    return optdp.solve_lip(np.random.default_rng(0).dirichlet(np.ones(30)), 2.0, **problem)
+
+
 @pytest.mark.parametrize("left", [0, 1, 4])
 @pytest.mark.parametrize("problem", [{"notion": "ldp"}, {"task": "histogram"}, {"task": "histogram", "notion": "ldp"}])
 def test_a_program_over_posteriors_that_is_stopped_leaves_a_valid_bracket(problem, left):
     """Simplex went on past the time limit, for as long again; a solver that stopped at it was an error."""
-    p = np.random.default_rng(0).dirichlet(np.ones(30))
-    found = optdp.solve_lip(p, 2.0, solver=Faulty("time limit", left), **problem)
-    full = optdp.solve_lip(p, 2.0, **problem)
+    found, full = of_thirty.__wrapped__(solver=Faulty("time limit", left), **problem), of_thirty(**problem)
     assert found.status is optdp.Status.TIME_LIMIT and found.verify()
     assert found.gap > full.gap and found.lower_bound <= full.value and full.lower_bound <= found.value
 

@@ -24,6 +24,7 @@ from optdp.mechanisms import baselines
 from optdp.mechanisms.base import Mechanism
 from optdp.mechanisms.mixture import MixtureMechanism
 from optdp.mechanisms.piecewise import PiecewiseMechanism
+from tests.counting import of_fractions
 
 
 def distance(x, y):
@@ -139,6 +140,16 @@ def test_cells_of_a_density_have_its_masses_and_pay_for_their_width(prior):
     mass, cell, x = (1.0 if prior == "uniform" else 2 * share) / share.size, (7 * share).astype(int), 2 + 3 * share
     assert dual.weights == pytest.approx(np.bincount(cell, np.broadcast_to(mass, share.shape)), rel=1e-6)
     assert float(dual.lost) == pytest.approx(TILTED.rates[0] * (mass * np.abs(x - dual.inputs[cell])).sum(), rel=1e-6)
+
+
+def test_moments_of_cells_are_computed_by_flint():
+    """Floats were compared to the ends of pieces as fractions, which was half of what enclosing an average took."""
+    thirds = optdp.Density((0, "1/3", 1), ((1,), (1,)))
+    edges = np.array([-0.5, 0.0, 0.25, np.nextafter(1 / 3, 0), 1 / 3, np.nextafter(1 / 3, 1), 0.5, 1.0, 1.5])
+    objective, many = optdp.Average("abs", thirds), np.linspace(0, 1, 1001)
+    assert objective._moments(optdp.Interval(0, 1), edges)[0].tolist() == np.clip(edges, 0, 1).tolist()
+    count, _ = of_fractions(lambda: objective._moments(optdp.Interval(0, 1), many))
+    assert count < many.size
 
 
 @settings(max_examples=8, deadline=None)

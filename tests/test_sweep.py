@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 import optdp
 from optdp.exact import sweep
-from optdp.exact.polynomial import moved, nonnegative, positive, proven_everywhere
-from optdp.exact.sweep import Branches, Cell, Limit, Path, Sweep, exact
+from optdp.exact.polynomial import exact, moved, nonnegative, positive, proven_everywhere
+from optdp.exact.sweep import Branches, Cell, Limit, Path, Sweep
 
 
 @pytest.fixture(autouse=True)

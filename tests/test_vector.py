@@ -1123,14 +1123,14 @@ def test_two_coordinates_from_where_they_are_better():
 @pytest.mark.parametrize("eps", [0.1, 1.0])
 @pytest.mark.parametrize("d", [2, 10, 1000])
 def test_one_coordinate_at_a_time_is_proven_best_on_the_vertices_up_to_log_3(d, eps):
-    best = optdp.solve_vector(eps, d, norm="linf")
+    best = cube(eps, d)
     assert best.verify() and best.mechanism.k == 1
     assert best.lower_bound == pytest.approx(best.value - d, rel=1e-4)
 
 
 @pytest.mark.parametrize("d, eps", [(3, 2.0), (10, 8.0), (100, 20.0), (1000, 4.0), (1000, 30.0)])
 def test_brackets_of_the_cube(d, eps):
-    best = optdp.solve_vector(eps, d, norm="linf")
+    best = cube(eps, d)
     assert best.verify() and 0 < best.lower_bound < best.value
     a = threshold(eps, best_signs(eps, d)[0])[0]
     assert best.lower_bound <= (d / a) ** 2 - d + 1e-9 and best.value <= (d / a) ** 2 * (1 + 1e-9)
@@ -1308,7 +1308,7 @@ def test_the_whole_interval_of_the_cube_is_checked_however_few_digits_its_end_ha
 
 
 def test_forged_multipliers_are_refused():
-    best = optdp.solve_vector(3.0, 10, norm="linf")
+    best = cube(3.0, 10)
     good = best.certificate
     parts = (good.gain, good.constant, good.square, good.fourth, good.slopes, good.weights)
     for i, wrong in ((0, good.gain * 0.9), (1, good.constant - 1e-3), (1, good.constant + 1.0), (3, 0.0)):

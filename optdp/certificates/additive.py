@@ -59,7 +59,8 @@ from flint import arb, ctx, fmpq
 
 from optdp.certificates.base import Bound, Certificate, Refusal
 from optdp.exact import OPTIONAL, FieldError, Fields, Number, Within, enclosures, plain, polynomial, work
-from optdp.exact.sweep import exact, horner
+from optdp.exact.polynomial import exact
+from optdp.exact.sweep import horner
 from optdp.problem import (
     Additive,
     ApproxDP,

@@ -36,8 +36,8 @@ from optdp.certificates.base import Bound, Certificate
 from optdp.exact import enclosures, require, sweep, work
 from optdp.exact.fields import OPTIONAL, Within
 from optdp.exact.numbers import Log, Number
-from optdp.exact.polynomial import bernstein
-from optdp.exact.sweep import Branches, Cell, Path, Sweep, exact
+from optdp.exact.polynomial import bernstein, exact
+from optdp.exact.sweep import Branches, Cell, Path, Sweep
 from optdp.problem.domains import Interval
 from optdp.problem.objectives import Average, WorstCase
 from optdp.problem.priors import Prior

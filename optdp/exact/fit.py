@@ -17,7 +17,8 @@ import numpy as np
 from flint import arb, ctx, fmpq_mat
 
 from optdp.exact import enclosures, polynomial
-from optdp.exact.sweep import exact, horner
+from optdp.exact.polynomial import exact, fraction
+from optdp.exact.sweep import horner
 
 Rows = list[list[Fraction]]
 #: Of cells a to b of a grid: the polynomial in the share of the piece, and about how far it is from the values.
@@ -106,7 +107,7 @@ def _interpolated(points: Sequence[Fraction], values: Sequence[Fraction]) -> lis
     size = len(points)
     powers = fmpq_mat(size, size, [exact(point) ** k for point in points for k in range(size)])
     found = powers.solve(fmpq_mat(size, 1, list(map(exact, values)))).entries()
-    return [Fraction(int(c.p), int(c.q)) for c in found]
+    return [*map(fraction, found)]
 
 
 def sampled(

@@ -11,12 +11,22 @@ from fractions import Fraction
 from itertools import pairwise
 from typing import Any
 
-from flint import arb, arb_poly
+from flint import arb, arb_poly, fmpq
 
 from optdp.exact import work
 
 #: Pieces of [0, 1] after which a proof is given up (a refused proof is never wrong, only unhelpful).
 PIECES = 5000
+
+
+def exact(number: float | Fraction) -> fmpq:
+    """The number as a rational of FLINT, whose arithmetic is many times faster than that of `fractions`."""
+    return fmpq(*number.as_integer_ratio())
+
+
+def fraction(number: fmpq) -> Fraction:
+    """The same number as one of `fractions`."""
+    return Fraction(int(number.p), int(number.q))
 
 
 def bernstein(power: Sequence[Any]) -> list[Any]:
@@ -74,12 +84,12 @@ def positive(polynomial: arb_poly) -> bool:
 
 def moved(row: Sequence[Fraction], by: Fraction) -> list[Fraction]:
     """The coefficients of p(d + by), by repeated synthetic division, of the polynomial p with the coefficients `row`."""
-    out = list(row)
+    out, step = [*map(exact, row)], exact(by)
     work.count(len(row) ** 2 * work.rational(work.words(row) / 2 + len(row) * work.words([by]) / 4))
     for i in range(len(out) - 1):
         for k in range(len(out) - 2, i - 1, -1):
-            out[k] += by * out[k + 1]
-    return out
+            out[k] += step * out[k + 1]
+    return [*map(fraction, out)]
 
 
 def slope(row: Sequence[Fraction]) -> list[Fraction]:

@@ -23,7 +23,7 @@ from typing import NamedTuple
 from flint import arb, arb_poly, fmpq
 
 from optdp.exact import work
-from optdp.exact.polynomial import bernstein, halves, moved
+from optdp.exact.polynomial import bernstein, exact, halves, moved
 
 #: Bits of the balls, at least: functions of size 1 are told from 0 at 1e-50, after cancellations by e^30 squared.
 BITS = 320
@@ -145,11 +145,6 @@ class Branches:
         more = abs(after[0][0] - before[-1][0])  # between -by and by the other side counts
         rows = tuple((row[0] + more, *row[1:]) for row in (*before, *after))
         return Branches((*low, Fraction(0), *high), rows, self.upper)
-
-
-def exact(number: float | Fraction) -> fmpq:
-    """The number as a rational of FLINT, whose arithmetic is many times faster than that of `fractions`."""
-    return fmpq(*number.as_integer_ratio())
 
 
 def horner(row: Sequence[Fraction], u: Fraction) -> Fraction:

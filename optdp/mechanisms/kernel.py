@@ -21,8 +21,9 @@ from optdp.exact.enclosures import ball, nearest
 from optdp.exact.fields import Within
 from optdp.exact.lattice import Lattice
 from optdp.exact.numbers import Number, span
+from optdp.exact.polynomial import exact, fraction
 from optdp.exact.sampling import LIMB, Guide, Seed, as_rng, coin, either, in_blocks, limbs, tossed
-from optdp.exact.sweep import Branches, Cell, Limit, Sweep, exact
+from optdp.exact.sweep import Branches, Cell, Limit, Sweep
 from optdp.mechanisms.piecewise import CELLS, COINS, CellWindow, least_floor
 from optdp.problem.density import Density
 from optdp.problem.domains import DomainLike, Interval, as_interval
@@ -419,7 +420,7 @@ class KernelMechanism(CellWindow):
         high = min(low + grid, b - a)
         step = rise(high) - rise(low)
         share = (x - from_mean - rise(low)) / step if step else fmpq(0)
-        return a + low, a + high, min(Fraction(int(share.p), int(share.q)), Fraction(1))
+        return a + low, a + high, min(fraction(share), Fraction(1))
 
     def randomize(self, x: ArrayLike, rng: Seed = None) -> np.ndarray:
         raw, domain = require.array(x), self.domain
@@ -904,7 +905,7 @@ class KernelMechanism(CellWindow):
         unit, sent = self.domain.exact_width, self._sent
         lattice = Lattice.between(self.domain.lower, self.domain.upper)
         off = max(lattice.step / 2, lattice.slack(self.domain.lower, self.domain.upper))
-        low, high = (Fraction(int(end.p), int(end.q)) for end in (self._shares[0][0], self._shares[-1][1]))
+        low, high = map(fraction, (self._shares[0][0], self._shares[-1][1]))
         with ctx.workprec(sweep.BITS):
             branches = objective.loss.branches(unit, True)
             assert branches is not None
@@ -1040,7 +1041,7 @@ def _floats(prior: Prior) -> list[float]:
 
 
 def _float(q: fmpq) -> float:
-    return nearest(Fraction(int(q.p), int(q.q)))
+    return nearest(fraction(q))
 
 
 def _short(q: Fraction) -> Fraction:

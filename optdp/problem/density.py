@@ -12,10 +12,12 @@ from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
+from flint import fmpq
 from numpy.typing import ArrayLike
 
 from optdp.exact import Number, Within, enclosures, polynomial, require, show, work
 from optdp.exact.numbers import digest, latex, rational
+from optdp.exact.polynomial import exact, fraction
 from optdp.exact.sweep import horner
 from optdp.problem.domains import Circle, Domain, DomainLike, Interval, as_domain
 from optdp.problem.priors import Distribution
@@ -176,21 +178,34 @@ class Density(Distribution):
         return np.array(self.breaks, dtype=float), np.array(rows, dtype=float).T
 
     @cached_property
-    def _before(self) -> list[Fraction]:
-        """The mass below each break."""
-        return list(accumulate((_integral(row, a, b) for row, a, b in self.pieces), initial=Fraction(0)))
+    def _below(self) -> list[list[fmpq]]:
+        """On each piece the coefficients of the probability of a smaller input."""
+        before = accumulate((_integral(row, a, b) for row, a, b in self.pieces), initial=Fraction(0))
+        found = [polynomial.primitive(row) for row in self.coefficients]
+        starts = [mass - horner(row, a) for mass, row, a in zip(before, found, self.breaks, strict=False)]
+        return [[*map(exact, (start, *row[1:]))] for start, row in zip(starts, found, strict=True)]
+
+    def _upto(self, at: Fraction) -> fmpq:
+        k = bisect_right(self.breaks, at) - 1
+        if k < 0 or k >= len(self.coefficients):
+            return fmpq(int(k >= 0))
+        total, u = fmpq(0), exact(at)
+        for a in reversed(self._below[k]):
+            total = total * u + a
+        return total
 
     def cumulative(self, x: Any) -> Fraction:
         """The probability of an input that is at most `x`, exactly."""
-        at = rational(x, "x")
-        k = bisect_right(self.breaks, at) - 1
-        if k < 0 or k >= len(self.coefficients):
-            return Fraction(int(k >= 0))
-        return self._before[k] + _integral(self.coefficients[k], self.breaks[k], at)
+        return fraction(self._upto(rational(x, "x")))
 
     def mass(self, low: Any, high: Any) -> Fraction:
         """The probability of an input between `low` and `high`, exactly."""
         return max(self.cumulative(high) - self.cumulative(low), Fraction(0))
+
+    def masses(self, edges: Iterable[Any]) -> np.ndarray:
+        """The probabilities of inputs between neighbours of these increasing edges, each rounded to a float."""
+        below = [self._upto(rational(edge, "edges")) for edge in edges]
+        return np.array([float(fraction(b - a)) for a, b in pairwise(below)])
 
     def on(self, domain: Domain) -> Density:
         """Itself, if it is a density on a part of this interval. **Raises** ValueError if not."""

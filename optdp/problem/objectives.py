@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from numbers import Integral
@@ -11,7 +10,8 @@ from typing import Annotated, Any
 import numpy as np
 from flint import fmpq, fmpq_poly
 
-from optdp.exact import Tagged, Within, plain, prose, require, work
+from optdp.exact import Tagged, Within, enclosures, plain, prose, require, work
+from optdp.exact.polynomial import exact
 from optdp.problem.density import Density, Row
 from optdp.problem.domains import Alphabet, Domain, Interval
 from optdp.problem.losses import Loss, Power, as_loss
@@ -144,8 +144,8 @@ class Average(_OfLoss):
         firsts: list[fmpq_poly] = []
         mass, first = fmpq(0), fmpq(0)
         for start, end, row in self.density(domain):
-            a, b = (fmpq(v.numerator, v.denominator) for v in (start, end))
-            body = fmpq_poly([fmpq(c.numerator, c.denominator) for c in row])
+            a, b = exact(start), exact(end)
+            body = fmpq_poly([*map(exact, row)])
             for kept, total, power in ((masses, mass, body), (firsts, first, body * fmpq_poly([0, 1]))):
                 whole = power.integral()
                 kept.append(whole - whole(a) + total)
@@ -154,12 +154,13 @@ class Average(_OfLoss):
         terms = max(len(power.coeffs()) for power in firsts)
         work.count(2 * len(shares) * terms * work.flint(1 + terms / 2))
         out = np.empty((2, len(shares)))
-        last = fmpq(end.numerator, end.denominator)
-        for k, share in enumerate(shares.tolist()):
-            place = max(bisect_right(starts, share) - 1, 0)
-            at = min(max(fmpq(*share.as_integer_ratio()), fmpq(starts[0].numerator, starts[0].denominator)), last)
+        # A float is below a start iff it is below the next float.
+        places = np.searchsorted([enclosures.round_up(start) for start in starts], shares, side="right") - 1
+        low, high, last = exact(starts[0]), exact(end), enclosures.round_down(end)
+        for k, (share, place) in enumerate(zip(shares.tolist(), places.tolist(), strict=True)):
+            at = low if place < 0 else high if share > last else exact(share)
             for line, pieces in zip(out, (masses, firsts), strict=True):
-                found = pieces[place](at)
+                found = pieces[max(place, 0)](at)
                 line[k] = int(found.p) / int(found.q)
         return out[0], out[1]
 

@@ -363,7 +363,7 @@ def _population(area: Any, prior: Any, goal: str) -> tuple[np.ndarray, np.ndarra
     known: Prior | Density = read.prior
     if isinstance(known, Density):
         ends = [known.breaks[0] + (known.breaks[-1] - known.breaks[0]) * Fraction(k, POINTS) for k in range(POINTS + 1)]
-        masses = np.array([float(known.mass(a, b)) for a, b in pairwise(ends)])
+        masses = known.masses(ends)
         return np.array([float(a + b) / 2 for a, b in pairwise(ends)]), masses
     return area.check(list(known.categories), "prior points"), known.probabilities
 

@@ -60,8 +60,12 @@ def solve(
         starts = [(floor.ends(mesh, task.cost, task.growth)[1] - mesh) / b]
     starts += [] if start is None else [start]
 
+    # Constants with their losses.
+    some = np.linspace(*task.span, CONSTANTS)
+    constants = some, PriorProgram(task, mesh, [(mesh, mesh)], Cuts()).table(some) @ np.ones(mesh.size)
+
     def at(reaches: np.ndarray, mixture: Mixture | None = None) -> _Point:
-        return _Point(task, mesh, reaches, marks, mixture)
+        return _Point(task, mesh, reaches, marks, constants, mixture)
 
     def point(reaches: np.ndarray) -> _Point:
         made = at(reaches)
@@ -98,8 +102,9 @@ class _Point:
     """Reaches with g and F; or a mixture of reaches, (nodes, rows, shares), with those of its mean thresholds."""
 
     def __init__(
-        self, task: Task, mesh: np.ndarray, reaches: np.ndarray, marks: np.ndarray, mixture: Mixture | None = None
-    ) -> None:
+        self, task: Task, mesh: np.ndarray, reaches: np.ndarray, marks: np.ndarray,
+        constants: tuple[np.ndarray, np.ndarray], mixture: Mixture | None = None,
+    ) -> None:  # fmt: skip
         # Ends of windows increase by more than proofs lose all digits with.
         self.reaches = reaches = steady(mesh, reaches, mesh, task.cost.slopes, slack=STILL)
         self.task, self.mesh = task, mesh
@@ -122,10 +127,8 @@ class _Point:
         order = np.argsort(outputs)
         self.outputs, self.g = outputs[order], np.append(self.g, program.table(more) @ self.columns)[order]
         #: By how much thresholds must fall for g >= 0 at each output: without any it is the loss of a constant.
-        some = np.linspace(low, high, CONSTANTS)
-        losses = PriorProgram(task, mesh, [(mesh, mesh)], Cuts()).table(some) @ np.ones(mesh.size)
         under = np.maximum(-self.g, 0.0)
-        self.lacks = under / np.maximum(np.interp(self.outputs, some, losses) + under, NOTHING)
+        self.lacks = under / np.maximum(np.interp(self.outputs, *constants) + under, NOTHING)
         self.lack = float(self.lacks.max())
         self.value = float(program.gains() @ self.columns) * (1 - self.lack)
 

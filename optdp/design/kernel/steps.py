@@ -135,8 +135,10 @@ class _Ladder:
 
     def __init__(self, task: Task, levels: np.ndarray, jumps: Sequence[Fraction], side: int) -> None:
         self.task, self.jumps, self.levels, self.closed = task, jumps, levels, True
-        ends = [(Fraction(end), Fraction(0)) for end in (0, 1, *task.span)]
-        steps = [(s * b, s * side * b) for b in jumps for s in (-1, 1)]
+        spans = [Fraction(end) for end in (0, 1, *task.span)]
+        whole = math.lcm(*(number.denominator for number in (*spans, *jumps)))  # in such parts all points are integers
+        ends, breaks = [(int(end * whole), 0) for end in spans], [int(b * whole) for b in jumps]
+        steps = [(s * b, s * side * b) for b in breaks for s in (-1, 1)]
 
         points, queue, most = set(ends), list(dict.fromkeys(ends)), min(POINTS, math.isqrt(ENTRIES // levels.size))
         for point in ((p + b, k + c) for p, k in queue for b, c in steps):  # the queue grows
@@ -146,20 +148,26 @@ class _Ladder:
                     break
                 points.add(point)
                 queue.append(point)
+        cells = list(pairwise(sorted(points)))
+        outputs = sorted(point for point in points if ends[2] <= point <= ends[3])
+
+        def exact(point: tuple[int, int]) -> tuple[Fraction, Fraction]:
+            return Fraction(point[0], whole), Fraction(point[1], whole)
+
         #: What each input's place is between.
-        self.cells = list(pairwise(sorted(points)))
+        self.cells = [(exact(p), exact(q)) for p, q in cells]
         #: Outputs.
-        self.points = sorted(point for point in points if ends[2] <= point <= ends[3])
+        self.points = [*map(exact, outputs)]
         #: How many steps are between each input and each output.
-        self.table = np.zeros((len(self.cells), len(self.points)), dtype=np.int64)
-        places = np.arange(len(self.points))
-        for row, (start, end) in zip(self.table, self.cells, strict=True):
-            for b in jumps:
-                far = bisect_right(self.points, (start[0] + b, start[1] + side * b))
-                near = bisect_left(self.points, (end[0] - b, end[1] - side * b))
+        self.table = np.zeros((len(cells), len(outputs)), dtype=np.int64)
+        places = np.arange(len(outputs))
+        for row, (start, end) in zip(self.table, cells, strict=True):
+            for b in breaks:
+                far = bisect_right(outputs, (start[0] + b, start[1] + side * b))
+                near = bisect_left(outputs, (end[0] - b, end[1] - side * b))
                 row += (places < near) | (places >= far)
         #: What stands for iota.
-        gap = min((q - p for (p, _), (q, _) in pairwise(sorted(points)) if p < q), default=Fraction(1))
+        gap = Fraction(min((q - p for (p, _), (q, _) in cells if p < q), default=whole), whole)
         self.iota = Fraction(2) ** (math.floor(math.log2(gap)) - 4)
 
     def solve(self) -> tuple[np.ndarray, np.ndarray] | None:

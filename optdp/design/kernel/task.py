@@ -7,7 +7,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -144,7 +143,7 @@ class Task:
             steps = np.clip(np.subtract.outer([*self.span, *self.outputs], (0.0, *self.cost.knots)), 0.0, 1.0)
             ends = np.unique(steps if self.in_steps else np.append(ends, steps))
             ends = np.append(ends[:-1][np.diff(ends) > 1e-12], 1.0)
-        weights = np.array([self.mass(a, b) for a, b in pairwise(ends)])
+        weights = self.masses(ends)
         keep = weights > 0
         return ((ends[:-1] + ends[1:]) / 2)[keep], weights[keep]
 
@@ -188,13 +187,12 @@ class Task:
         prior, domain = getattr(self.problem.objective, "prior", None), self.problem.domain
         return float(domain.width) * prior(domain.lower + domain.width * x) if isinstance(prior, Density) else 1.0
 
-    def mass(self, low: float, high: float) -> float:
-        """The prior's mass between two shares."""
+    def masses(self, ends: np.ndarray) -> np.ndarray:
+        """The prior's masses between neighbouring shares."""
         prior, domain = self.problem.objective.prior, self.problem.domain
         if isinstance(prior, Density):
-            low, high = (Fraction(domain.lower) + domain.exact_width * Fraction(v) for v in (low, high))
-            return float(prior.mass(low, high))
-        return high - low
+            return prior.masses(Fraction(domain.lower) + domain.exact_width * Fraction(v) for v in ends)
+        return np.diff(ends)
 
     @cached_property
     def symmetric(self) -> bool:
