@@ -77,7 +77,8 @@ class Pair:
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             ratio = np.nan_to_num(p / q, nan=0.0, posinf=np.inf)
         order = np.argsort(-ratio, kind="stable")
-        order = order[[bool(self.p[k] or self.q[k]) for k in order.tolist()]]
+        nobody = [k for k in np.flatnonzero((p == 0) & (q == 0)).tolist() if not (self.p[k] or self.q[k])]
+        order = order[~np.isin(order, nobody)] if nobody else order
         found: list[int] = order.tolist()
         # Floats bring them into order but for ratios that are nearly equal.
         near = (ratio[order[1:]] >= ratio[order[:-1]] * (1 - TIE)) | (not self.normal)

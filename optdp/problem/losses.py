@@ -898,8 +898,10 @@ class CustomLoss(_Session, DistanceLoss):
                 found, jump = self(middle), np.arange(at.size)
                 side = (found - known[0] > known[1] - found).astype(int)
                 ends[side, jump], known[side, jump] = middle, found
-        grid, first = np.unique(np.append(grid, ends), return_index=True)
-        return grid, np.append(values, known)[first]
+        more, first = np.unique(ends, return_index=True)
+        place = np.searchsorted(grid, more)
+        new = grid[place] != more
+        return np.insert(grid, place[new], more[new]), np.insert(values, place[new], known.ravel()[first[new]])
 
     def __call__(self, distance: ArrayLike) -> np.ndarray:
         return evaluated(f"loss = {self.name!r}", self.function, np.asarray(distance, dtype=float))
