@@ -121,7 +121,7 @@ def test_lattices_agree(eps, loss):
 # --- delta > 0
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=settings.default.max_examples * 3 // 10, deadline=None)
 @given(
     eps=st.floats(0.4, 8.0), delta=st.floats(-7, -0.5).map(lambda x: 10.0**x), loss=st.sampled_from(LOSSES),
     n=st.sampled_from([4, 10, 12]),
