@@ -22,6 +22,7 @@ from scipy.optimize import linprog
 from scipy.special import ndtr, ndtri
 
 import optdp
+from optdp.certificates import half_lines
 from optdp.certificates.additive import SCALE, lattice_costs
 from optdp.certificates.base import Refusal
 from optdp.certificates.graded import GradedCertificate, Test
@@ -582,6 +583,16 @@ def test_the_share_of_the_variance_is_no_more_than_half_lines_prove(mu):
     every = ((j + x) * ndtr(-(j * mu + a)) + (j + 1 - x) * ndtr(-((j + 1) * mu - a))).sum(axis=2)
     least = 4 * every.min(axis=1).mean() / 2
     assert share / mu**2 <= least * (1 + 1e-4)  # the grid's error
+
+
+def test_tails_of_a_gaussian_are_computed_once(monkeypatch):
+    """For a proof that is looked at again, and for the levels of the curves of all mu."""
+    line = optdp.Problem(optdp.GDP(0.71), optdp.Line(), "abs", optdp.Additive())
+    first = HalfLinesCertificate().bound(line)
+    monkeypatch.setattr(half_lines, "gauss_tail", None)
+    assert HalfLinesCertificate().bound(line) == first
+    curves = [optdp.GDP(mu)._vertices for mu in (0.71, 1.3)]
+    assert curves[0][0] is curves[1][0] and (curves[0][1] <= curves[1][1]).all()
 
 
 @pytest.mark.parametrize("mu", [1e-5, 1e-3])
