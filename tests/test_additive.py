@@ -306,7 +306,7 @@ def test_a_changed_problem_changes_the_proof():
         optdp.solve_additive(1.4, 0.05), optdp.solve_additive(0.6, 0.05), optdp.solve_additive(1.0, 0.2),
         optdp.solve_additive(1.0, 0.0), optdp.solve_additive(1.0, 0.05, sensitivity=0.25),
         optdp.solve_additive(1.0, 0.05, "squared"),
-        optdp.solve_additive(1.0, 0.05, Power(3.0), rtol=0.02), optdp.solve_additive(1.0, 0.05, np.square, rtol=0.02),
+        optdp.solve_additive(1.0, 0.05, Power(3.0), rtol=0.02), optdp.solve_additive(1.0, 0.05, np.square, rtol=0.1),
     ):  # fmt: skip
         assert given.certificate.bound(other.problem).value <= other.value
         spliced = replace(other, certificate=given.certificate)
@@ -594,7 +594,7 @@ def test_a_file_cannot_ask_for_an_endless_proof(monkeypatch):
     found = optdp.solve_additive(1.0, 0.05, n=4)
     data = found.certificate.to_dict()
     data["n"] = 100_000
-    data["multipliers"] = [{"shift": s, "weight": 1.0, "first": 0, "values": [], "rest": 1.0} for s in range(1, 30_000)]
+    data["multipliers"] = [{"shift": s, "weight": 1.0, "first": 0, "values": [], "rest": 1.0} for s in range(1, 10_000)]
     endless = Certificate.from_dict(data)
     with work.limited(10.0):
         assert endless.bound(found.problem).value <= found.value
@@ -725,7 +725,7 @@ def check_cell_by_cell(noise, loss, sent):
     assert wide[0] <= low and high <= wide[1]
 
 
-@settings(max_examples=150)
+@settings(max_examples=settings.default.max_examples * 2)
 @given(noises(), losses_in_pieces(), st.booleans())
 def test_losses_in_pieces_cell_by_cell(noise, loss, sent):
     """Sums of powers of the cells' numbers are as good as the cells one by one."""

@@ -103,7 +103,7 @@ def test_cells_in_parts_are_the_same_noise(noise, bins, reach, eps, alpha):
             assert noise.admitted(replace(privacy, sensitivity=reach))
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=settings.default.max_examples // 4, deadline=None)
 @given(noise=noises, level=st.floats(0.01, 0.99))
 def test_the_distribution_and_its_losses(noise, level):
     h, p = float(noise.step), cells(noise)
@@ -268,7 +268,7 @@ def test_limits_that_floats_put_just_beyond_the_end_of_a_cell_cost_no_more():
     for limit, times in ((0.9, 3.0), (0.45, 1.5)):
         assert Fraction(limit) > Fraction(0.3) * Fraction(times)
         exact = optdp.solve_additive(optdp.KL(0.5), loss=optdp.Threshold(times))
-        found = optdp.solve_additive(optdp.KL(0.5, 0.3), loss=optdp.Threshold(limit))
+        found = optdp.solve_additive(optdp.KL(0.5, 0.3), loss=optdp.Threshold(limit), rtol=0.6)
         assert found.value == pytest.approx(exact.value, rel=1e-5) and found.verify()
         assert 0 < found.lower_bound <= exact.value * (1 + 1e-9)
         assert found.program.model.value == pytest.approx(found.value, rel=1e-3)
@@ -540,7 +540,7 @@ def test_orders_next_to_one_are_those_of_the_kl_divergence():
     """These were refused after a minute."""
     for privacy, loss in ((optdp.RDP(1.0001, 1), "abs"), (optdp.RDP(1.0005, 0.3), optdp.Threshold(1))):
         found = optdp.solve_additive(privacy, loss=loss)
-        near = optdp.solve_additive(optdp.KL(privacy.bound), loss=loss, rtol=1e-4)
+        near = optdp.solve_additive(optdp.KL(privacy.bound), loss=loss, rtol=3e-4)
         assert found.gap < 2e-3 and found.verify() and found.mechanism.satisfies(privacy)
         assert near.lower_bound <= found.value and found.lower_bound <= near.value
         assert optdp.Solution.from_dict(json.loads(json.dumps(found.to_dict()))).verify()

@@ -245,7 +245,8 @@ def test_thresholds_under_gaussian_privacy_are_no_worse_than_noise_for_squares(l
 
 
 @pytest.mark.parametrize(
-    ("mu", "limit", "most"), [(1.0, 0.1, 2e-4), (1.0, 0.55, 2e-4), (3.0, 0.2, 1e-3), (2.0, 0.37, 0.01)]
+    ("mu", "limit", "most"),
+    [(1.0, 0.1, 2e-4), pytest.param(1.0, 0.55, 2e-4, marks=pytest.mark.soak), (3.0, 0.2, 1e-3), (2.0, 0.37, 0.01)],
 )
 def test_thresholds_between_the_ends_of_coarse_cells_under_gaussian_privacy(mu, limit, most):
     """Floats a little beyond the end of a cell (gaps of 0.015 to 0.04 came back), and a limit far from all (0.1)."""
@@ -448,7 +449,7 @@ def test_a_convex_function_that_begins_just_within_reach_is_convex(corner):
     """It was refused: as a share of its values there the rounding of d - c is large."""
     loss = optdp.CustomLoss(lambda d: np.maximum(d - corner, 0), shape="convex")
     assert loss.on(corner + 0.00347)(corner + 1) == 1
-    found = optdp.solve_additive(1.0, 0.1, loss, time_limit=1.0)
+    found = optdp.solve_additive(1.0, 0.1, loss, time_limit=0.3)
     assert found.value < 1e-8 and found.verify()
 
 

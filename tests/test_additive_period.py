@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
 import optdp
+from optdp.certificates import period as period_proof
 from optdp.certificates.base import Refusal
 from optdp.certificates.period import Period, PeriodCertificate, _Nearest, error_bar
 from optdp.certificates.staircase import IntegerStaircaseCertificate, StaircaseCertificate
@@ -121,7 +122,20 @@ def test_lattices_agree(eps, loss):
 # --- delta > 0
 
 
-@settings(max_examples=25, deadline=None)
+@pytest.mark.parametrize("whole", [False, True])
+def test_a_search_weighs_each_threshold_once(whole):
+    """What was proven of a threshold was proven again for its bound: half of the work."""
+    domain, width = (optdp.Integers(), 20.0) if whole else (optdp.Line(), 1.0)
+    asked = optdp.Problem(optdp.ApproxDP(1.0, 0.01, width), domain, optdp.Huber(2.0), optdp.Additive())
+    with work.limited(100.0) as searched:
+        found = PeriodCertificate.best(asked)
+    with work.limited(100.0) as proven:
+        for cap in {float(asked.objective.loss(n * width + 0.5 * whole)) for n in period_proof.CAPS}:
+            Period(asked, cap).proven()
+    assert searched.done < 1.1 * proven.done and found.bound(asked).value > 0
+
+
+@settings(max_examples=settings.default.max_examples * 3 // 10, deadline=None)
 @given(
     eps=st.floats(0.4, 8.0), delta=st.floats(-7, -0.5).map(lambda x: 10.0**x), loss=st.sampled_from(LOSSES),
     n=st.sampled_from([4, 10, 12]),

@@ -12,7 +12,7 @@ import hypothesis.strategies as st
 import mpmath
 import numpy as np
 import pytest
-from flint import arb
+from flint import arb, ctx
 from hypothesis import example, given
 
 import optdp
@@ -201,6 +201,19 @@ def test_rounding_is_directed_and_tight(value):
     assert Fraction(low) <= value <= Fraction(high)
     assert Fraction(math.nextafter(low, math.inf)) > value or Fraction(low) == value
     assert Fraction(math.nextafter(high, -math.inf)) < value or Fraction(high) == value
+
+
+@given(st.integers(2**53, 2**120), st.integers(-1300, 1100), st.sampled_from([1, -1]))
+@example(2**54 + 3, 0, 1)  # the nearest is above
+@example(2**54 + 1, 0, 1)
+@example(2**53 + 1, -1074, -1)
+def test_points_are_rounded_as_their_rationals(mantissa, exponent, sign):
+    mantissa *= sign
+    exact = mantissa * Fraction(2) ** exponent
+    with ctx.workprec(256):
+        point = arb(mantissa) * arb(2) ** exponent
+        assert enclosures.round_down(point) == enclosures.round_down(exact)
+        assert enclosures.round_up(point) == enclosures.round_up(exact)
 
 
 def test_rounding_beyond_floats():

@@ -27,10 +27,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from math import ceil, floor
 from typing import Any
 
-from flint import arb, ctx
+from flint import arb, ctx, fmpq
 
 from optdp.certificates.additive import not_noise, on_integers
 from optdp.certificates.base import Bound, Certificate
@@ -69,35 +70,46 @@ class HalfLinesCertificate(Certificate):
             self._refuse("the loss must be a power or piecewise polynomial")
         with ctx.workprec(enclosures.PRECISION):
             mu, width = enclosures.ball(privacy.mu), enclosures.ball(privacy.sensitivity)
-            found = [_any_loss(loss, privacy.sensitivity, isinstance(problem.domain, Integers), mu)]
+            found = [_any_loss(loss, privacy.sensitivity, isinstance(problem.domain, Integers), privacy.mu)]
             if loss.exponent == 1:
                 found.append((1 - mu**2 / 8) * (2 / arb.pi()).sqrt() * width / mu)
-                found.append(width * _any_loss(loss, 1.0, True, mu))
+                found.append(width * _any_loss(loss, 1.0, True, privacy.mu))
             elif loss.exponent == 2:
                 found.append(variance_share(privacy.mu) * (width / mu) ** 2)
             value = max(0.0, *map(enclosures.round_down, found))
             return Bound(value, "half-lines under Gaussian DP, ball arithmetic")
 
 
-def _any_loss(loss: Any, sensitivity: float, discrete: bool, mu: arb) -> arb:
+def _any_loss(loss: Any, sensitivity: float, discrete: bool, mu: Number) -> arb:
     """The sum over m, of `MOST` terms at most and those at which the loss jumps."""
     width = Fraction(sensitivity)
+    half = fmpq(width.numerator, 2 * width.denominator)
+    exponent = None if loss.exponent is None else enclosures.ball(loss.exponent)
 
     def at(m: int) -> arb:
         """L there; where it jumps, on the line the value beyond."""
-        x = Fraction((m * width + 1) // 2) if discrete else m * width / 2
-        if loss.exponent is not None:
-            return enclosures.ball(x) ** enclosures.ball(loss.exponent) if x else arb(0)
-        return enclosures.ball(loss.exact(x) if discrete else DistanceLoss.exact(loss, x))
+        x = fmpq((m * half + fmpq(1, 2)).floor()) if discrete else m * half
+        if exponent is not None:
+            return arb(x) ** exponent if x else arb(0)
+        place = Fraction(int(x.p), int(x.q))
+        return enclosures.ball(loss.exact(place) if discrete else DistanceLoss.exact(loss, place))
 
-    last = ceil(2 * FAR / Fraction(float(mu.mid())))
+    last = ceil(2 * FAR / Fraction(float(enclosures.ball(mu).mid())))
     if loss.bounded:
         last = min(last, ceil((2 * loss.polynomials[0][-1] + 1) / width))
     steps = sorted({*range(0, last + 1, -(-last // MOST)), *_jumps(loss, width, discrete)})
     work.count(30 * len(steps))
     values = [at(m) for m in steps]
-    rises = (2 * gauss_tail(m * mu / 2) * (b - a) for m, a, b in zip(steps[1:], values, values[1:], strict=False))
-    return values[0] + sum(rises, arb(0))
+    tails = _tails(mu, tuple(steps[1:]), ctx.prec)
+    return values[0] + sum((t * (b - a) for t, a, b in zip(tails, values, values[1:], strict=False)), arb(0))
+
+
+@lru_cache(maxsize=8)
+def _tails(mu: Number, steps: tuple[int, ...], bits: int) -> list[arb]:
+    """2 Q(m mu/2) at a precision of `bits`: a design asks for what its proof asks for, and |x| twice."""
+    with ctx.workprec(bits):
+        apart = enclosures.ball(mu)
+        return [2 * gauss_tail(m * apart / 2) for m in steps]
 
 
 def _jumps(loss: Any, width: Fraction, discrete: bool) -> set[int]:

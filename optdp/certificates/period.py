@@ -40,12 +40,13 @@ from functools import lru_cache
 from typing import Annotated, Any
 
 import numpy as np
-from flint import arb, ctx
+from flint import arb, ctx, fmpq
 
 from optdp.certificates.additive import by_pairs, not_additive, on_integers
 from optdp.certificates.base import Bound, Certificate, Refusal
 from optdp.exact import Within, enclosures, work
 from optdp.exact.numbers import border
+from optdp.exact.sweep import exact
 from optdp.problem import Integers, Line, Problem
 
 #: Bits that sums of integrals are taken in; how near the minimum is enclosed, in bits, one after the other.
@@ -58,6 +59,8 @@ LEFT_OUT = 45.0
 PERIODS, LEAST, SHORT = 6000, 2.0**-100, tuple(10.0**-k for k in range(14, 4, -1))
 #: The most integers whose losses are added in floats.
 TABLE = 8_000_000
+#: Between integers.
+HALF = fmpq(1, 2)
 #: Where a loss is cut off, in sensitivities: what is tried.
 CAPS = (1, 2, 3, 5, 8, 13, 21, 34)
 
@@ -87,6 +90,7 @@ class _Nearest:
         self.loss = loss.whole
         self.growth = self.loss.growth
         self._known: dict[int, arb] = {}
+        self._values: dict[tuple[int, int], arb] = {}
 
     def __call__(self, distance: np.ndarray) -> np.ndarray:
         return np.asarray(self.loss(np.ceil(np.asarray(distance) - 0.5)))
@@ -100,8 +104,8 @@ class _Nearest:
 
     def integral_ball(self, distance: arb) -> arb:
         ends = (max(end, Fraction(0)) for end in (enclosures.lower(distance), enclosures.upper(distance)))
-        low, high = (self._integral(end) for end in ends)
-        return low.union(high)
+        values = [self._integral(exact(end)) for end in dict.fromkeys(ends)]
+        return values[0].union(values[-1])
 
     def crossing(self, level: arb) -> arb:
         """Between integers, unless `level` is about the loss of one."""
@@ -117,20 +121,23 @@ class _Nearest:
             n -= 1
         return enclosures.ball(max(n + Fraction(1, 2), Fraction(0)))
 
-    def _integral(self, distance: Fraction) -> arb:
-        last = math.ceil(distance - Fraction(1, 2))
+    def _integral(self, distance: fmpq) -> arb:
+        beyond = distance - HALF
+        last = int(beyond.ceil())
         if last == 0:
-            return self._value(0) * enclosures.ball(distance)
-        return (
-            self._value(0) / 2
-            + self._sum(last - 1)
-            + self._value(last) * enclosures.ball(distance - last + Fraction(1, 2))
-        )
+            return self._value(0) * arb(distance)
+        return self._value(0) / 2 + self._sum(last - 1) + self._value(last) * arb(beyond - last + 1)
 
     def _value(self, n: int) -> arb:
-        if self.loss.polynomials is None:
-            return arb(n) ** enclosures.ball(self.loss.exponent)
-        return enclosures.ball(self.loss.exact(Fraction(n)))
+        key = n, ctx.prec
+        if key not in self._values:
+            plain = self.loss.polynomials is None
+            self._values[key] = (
+                arb(n) ** enclosures.ball(self.loss.exponent)
+                if plain
+                else enclosures.ball(self.loss.exact(Fraction(n)))
+            )
+        return self._values[key]
 
     def _sum(self, n: int) -> arb:
         """L(1) + ... + L(n), at the precision of the first call."""
@@ -190,6 +197,7 @@ class Period:
         self._edge = float(self.edge.mid()) if self.edge.is_finite() else math.inf
         self._weights = np.exp(-self.eps * np.arange(self.count))
         self._table: tuple[np.ndarray, np.ndarray] | None = None
+        self._weighed: dict[float, arb | None] = {}
         k = np.arange(self.count)
         #: At x in every period: searches for other thresholds ask at the same places first.
         self._losses = lru_cache(256)(lambda x: np.minimum(self.loss((x + k) * self.width), cap))
@@ -244,6 +252,12 @@ class Period:
 
     # --- in balls
 
+    def weight(self, threshold: float) -> arb | None:
+        """What the tests weigh, for min(L, cap) and sensitivity 1; None where (*) is not certain."""
+        if threshold not in self._weighed:
+            self._weighed[threshold] = self._weigh(threshold)
+        return self._weighed[threshold]
+
     def proven(self) -> float:
         """A threshold near the largest for which (*) is certain."""
         near = self.threshold()
@@ -252,8 +266,7 @@ class Period:
                 return tried
         return border(lambda tried: self.weight(tried) is not None, 0.0, near, SHORT[-1] * near)[0]
 
-    def weight(self, threshold: float) -> arb | None:
-        """What the tests weigh, for min(L, cap) and sensitivity 1; None where (*) is not certain."""
+    def _weigh(self, threshold: float) -> arb | None:
         near, each = self.first_step(threshold), 30 if self.whole else 5  # microseconds of an integral
         work.count(each * self.count)
         with ctx.workprec(PRECISE):
@@ -307,13 +320,13 @@ class PeriodCertificate(Certificate):
     def bound(self, problem: Problem) -> Bound:
         return by_pairs(on_integers(problem), self._bound)
 
-    def _bound(self, problem: Problem) -> Bound:
+    def _bound(self, problem: Problem, period: Period | None = None) -> Bound:
         privacy: Any = problem.privacy
         if reason := not_additive(problem) or not_summed(problem):
             self._refuse(reason)
         if float(privacy.eps) <= 0 or not 0 < self.threshold < self.cap:
             self._refuse("it is for eps > 0, and a threshold above 0 and below the cap")
-        weight = Period(problem, self.cap).weight(self.threshold)
+        weight = (period or Period(problem, self.cap)).weight(self.threshold)
         if weight is None:
             self._refuse(f"the threshold {self.threshold:g} is not proven for this problem")
         with ctx.workprec(PRECISE):
@@ -333,8 +346,8 @@ class PeriodCertificate(Certificate):
         caps = dict.fromkeys(float(problem.objective.loss(n * privacy.sensitivity + between)) for n in CAPS)
         best, most = None, -1.0
         for cap in [c for c in caps if 0 < c < math.inf]:
-            made = cls(Period(problem, cap).proven(), cap)
-            if 0 < made.threshold < cap and (value := made._bound(problem).value) > most:
+            made = cls((period := Period(problem, cap)).proven(), cap)
+            if 0 < made.threshold < cap and (value := made._bound(problem, period).value) > most:
                 best, most = made, value
         if best is None:
             raise Refusal("no threshold is proven")

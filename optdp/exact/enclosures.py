@@ -16,6 +16,8 @@ PRECISION = 192
 #: Rationals next to balls have numerators and denominators of about so many bits at most: e^-10^18 is written as 0, or 2^-FAR.
 FAR = 2**20
 _LEAST, _MOST = arb(2) ** -FAR, arb(2) ** FAR
+#: Where an end of a ball is compared with floats as it is, without a rational.
+_ORDINARY = arb(2) ** -1000, arb(2) ** 1000
 #: More than the roundings of a few floats may add up to where products are too small for floats: their errors are not relative.
 TINY = 2.0**-1015
 
@@ -106,6 +108,9 @@ def upper(enclosure: arb) -> Fraction:
 
 def round_down(number: Fraction | arb) -> float:
     """The largest float that is not above `number` (for a ball: not above its lower end)."""
+    if isinstance(number, arb) and _ORDINARY[0] < abs(end := number.lower()) < _ORDINARY[1]:
+        near = float(end)
+        return near if end >= near else math.nextafter(near, -math.inf)
     exact = number if isinstance(number, Fraction) else lower(number)
     near = nearest(exact)
     return near if near <= exact else math.nextafter(near, -math.inf)
@@ -113,6 +118,9 @@ def round_down(number: Fraction | arb) -> float:
 
 def round_up(number: Fraction | arb) -> float:
     """The smallest float that is not below `number` (for a ball: not below its upper end)."""
+    if isinstance(number, arb) and _ORDINARY[0] < abs(end := number.upper()) < _ORDINARY[1]:
+        near = float(end)
+        return near if end <= near else math.nextafter(near, math.inf)
     exact = number if isinstance(number, Fraction) else upper(number)
     near = nearest(exact)
     return near if near >= exact else math.nextafter(near, math.inf)

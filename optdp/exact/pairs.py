@@ -77,7 +77,8 @@ class Pair:
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             ratio = np.nan_to_num(p / q, nan=0.0, posinf=np.inf)
         order = np.argsort(-ratio, kind="stable")
-        order = order[[bool(self.p[k] or self.q[k]) for k in order.tolist()]]
+        nobody = [k for k in np.flatnonzero((p == 0) & (q == 0)).tolist() if not (self.p[k] or self.q[k])]
+        order = order[~np.isin(order, nobody)] if nobody else order
         found: list[int] = order.tolist()
         # Floats bring them into order but for ratios that are nearly equal.
         near = (ratio[order[1:]] >= ratio[order[:-1]] * (1 - TIE)) | (not self.normal)
@@ -129,26 +130,27 @@ class Pair:
             yield alpha, beta
 
     @cached_property
-    def _ratios(self) -> tuple[list[tuple[int, int]], bool]:
-        """(outcomes of both distributions, whether P has outcomes that Q lacks)."""
+    def _ratios(self) -> tuple[list[int], list[int], bool]:
+        """(outcomes of both distributions in one and in the other, whether P has outcomes that Q lacks)."""
         both = [(int(a), int(b)) for a, b in zip(self.p, self.q, strict=True) if a and b]
-        return both, any(a and not b for a, b in zip(self.p, self.q, strict=True))
+        singular = any(a and not b for a, b in zip(self.p, self.q, strict=True))
+        return [a for a, _ in both], [b for _, b in both], singular
 
     def kl(self, bits: int = enclosures.PRECISION) -> arb:
         """An enclosure of sum_k P(k) log(P(k)/Q(k)), at a precision of `bits`; infinity where P has what Q lacks."""
-        both, singular = self._ratios
+        p, q, singular = self._ratios
         if singular:
             return arb("inf")
-        work.count(bits / 40 * len(both))
+        work.count(bits / 40 * len(p))
         with ctx.workprec(bits):
-            return sum((arb(a) * (arb(a) / b).log() for a, b in both), arb(0)) / self.total
+            return sum((x * (x / b).log() for x, b in zip(map(arb, p), q, strict=True)), arb(0)) / self.total
 
     def moment(self, alpha: Number, bits: int = enclosures.PRECISION) -> arb:
         """An enclosure of sum_k P(k)^alpha Q(k)^(1 - alpha), alpha > 1: e^((alpha - 1) times the Renyi divergence)."""
-        both, singular = self._ratios
+        p, q, singular = self._ratios
         if singular:
             return arb("inf")
-        work.count(bits / 40 * len(both))
+        work.count(bits / 40 * len(p))
         with ctx.workprec(bits):
             order = enclosures.ball(alpha) - 1
-            return sum((arb(a) * (arb(a) / b) ** order for a, b in both), arb(0)) / self.total
+            return sum((x * (x / b) ** order for x, b in zip(map(arb, p), q, strict=True)), arb(0)) / self.total

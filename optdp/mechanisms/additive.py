@@ -294,8 +294,9 @@ class AdditiveMechanism(StairNoise):
         p: list[int] = []
         q: list[int] = []
         for low, high, times in spans:
-            cuts = np.unique(np.concatenate([[low, high], starts, starts - k]))
-            cuts = cuts[(cuts >= low) & (cuts <= high)]
+            inside = (at[slice(*np.searchsorted(at, [low, high]))] for at in (starts, starts - k))
+            cuts = np.sort(np.concatenate([*inside, [low, high]]), kind="stable")  # runs in order are merged
+            cuts = cuts[np.diff(cuts, prepend=low - 1) > 0]
             lengths = np.diff(cuts).astype(object) * times
             for masses, at in ((p, cuts[:-1]), (q, cuts[:-1] + k)):
                 masses += (values[np.searchsorted(starts, at, side="right")] * lengths).tolist()

@@ -14,13 +14,13 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from fractions import Fraction
-from functools import cache, cached_property
+from functools import cache, cached_property, lru_cache
 from itertools import pairwise, zip_longest
 from numbers import Real
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 import numpy as np
-from flint import arb, ctx
+from flint import arb, ctx, fmpq
 from numpy.typing import ArrayLike
 
 from optdp.exact import Number, Tagged, Within, enclosures, fit, plain, polynomial, prose, require, show, work
@@ -497,8 +497,16 @@ class Pieces(_InPieces):
 
 
 def _horner(row: Sequence[Fraction], d: Fraction) -> Fraction:
-    work.count(2 * len(row) * work.rational(work.words(row) + len(row) * work.words([d]) / 2))
-    return horner(row, d)
+    words, coefficients = _prepared(tuple(row))
+    work.count(2 * len(row) * work.rational(words + len(row) * work.words([d]) / 2))
+    found: Any = horner(coefficients or (fmpq(0),), fmpq(d.numerator, d.denominator))
+    return Fraction(int(found.p), int(found.q))
+
+
+@lru_cache(maxsize=4096)
+def _prepared(row: tuple[Fraction, ...]) -> tuple[float, tuple[fmpq, ...]]:
+    """How many words its coefficients have, and these as rationals of FLINT."""
+    return work.words(row), tuple(fmpq(a.numerator, a.denominator) for a in row)
 
 
 @dataclass(frozen=True)
@@ -898,8 +906,10 @@ class CustomLoss(_Session, DistanceLoss):
                 found, jump = self(middle), np.arange(at.size)
                 side = (found - known[0] > known[1] - found).astype(int)
                 ends[side, jump], known[side, jump] = middle, found
-        grid, first = np.unique(np.append(grid, ends), return_index=True)
-        return grid, np.append(values, known)[first]
+        more, first = np.unique(ends, return_index=True)
+        place = np.searchsorted(grid, more)
+        new = grid[place] != more
+        return np.insert(grid, place[new], more[new]), np.insert(values, place[new], known.ravel()[first[new]])
 
     def __call__(self, distance: ArrayLike) -> np.ndarray:
         return evaluated(f"loss = {self.name!r}", self.function, np.asarray(distance, dtype=float))

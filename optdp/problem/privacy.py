@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from functools import cached_property, lru_cache
+from functools import cache, cached_property, lru_cache
 from itertools import pairwise
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
@@ -739,15 +739,24 @@ class GDP(Divergence):
 
 @lru_cache(maxsize=64)
 def _gaussian_curve(mu: Number) -> tuple[np.ndarray, np.ndarray]:
-    points = [(0.0, 0.0)]
     with ctx.workprec(BITS):
         apart = enclosures.ball(mu)
-        for place in range(-CHORDS * DEEPEST, 1):
-            at = arb(place) / CHORDS
-            points.append((enclosures.round_up(gauss_tail(-at)), enclosures.round_down(gauss_tail(-at - apart))))
-    levels, powers = (np.array(v) for v in zip(*points, strict=True))
-    levels.flags.writeable = powers.flags.writeable = False
-    return levels, powers
+        powers = np.array([0.0, *(enclosures.round_down(gauss_tail(-at - apart)) for at in _quantiles())])
+    powers.flags.writeable = False
+    return _levels(), powers
+
+
+def _quantiles() -> list[arb]:
+    return [arb(place) / CHORDS for place in range(-CHORDS * DEEPEST, 1)]
+
+
+@cache
+def _levels() -> np.ndarray:
+    """Of the vertices, whatever mu."""
+    with ctx.workprec(BITS):
+        found = np.array([0.0, *(enclosures.round_up(gauss_tail(-at)) for at in _quantiles())])
+    found.flags.writeable = False
+    return found
 
 
 def gauss_tail(x: arb) -> arb:

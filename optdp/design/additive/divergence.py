@@ -414,7 +414,9 @@ class Task(LatticeTask):
                     rest = np.maximum(rest, 1e-300)
                     there = np.maximum((np.log(rest / (a - 1)) + (a - 1) * r) / a, 0.0)
                     slope = (a - 1) / a * own / rest
-                here = here + (there - here) / (1 + slope)
+                before, here = here, here + (there - here) / (1 + slope)
+                if np.array_equal(before, here):
+                    break
             logs[low:high] = here
         w = np.concatenate([np.log(found.p[:kept]), np.zeros(last - kept)])
         for low in range(kept, last, n):
