@@ -46,7 +46,7 @@ from optdp.certificates.additive import by_pairs, not_additive, on_integers
 from optdp.certificates.base import Bound, Certificate, Refusal
 from optdp.exact import Within, enclosures, work
 from optdp.exact.numbers import border
-from optdp.exact.sweep import exact
+from optdp.exact.polynomial import exact
 from optdp.problem import Integers, Line, Problem
 
 #: Bits that sums of integrals are taken in; how near the minimum is enclosed, in bits, one after the other.
