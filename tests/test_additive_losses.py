@@ -239,7 +239,7 @@ def test_thresholds_under_gaussian_privacy_are_no_worse_than_noise_for_squares(l
     found = optdp.solve_additive(optdp.GDP(3.0), loss=optdp.Threshold(limit), rtol=0.02)
     other = optdp.solve_additive(optdp.GDP(3.0), loss="squared", rtol=0.02).mechanism
     assert found.verify() and found.value <= other.enclose(found.problem.objective)[1]
-    assert found.status is optdp.Status.GAP and found.mechanism.satisfies(optdp.GDP(3.0))
+    assert found.status in (optdp.Status.GAP, optdp.Status.TIME_LIMIT) and found.mechanism.satisfies(optdp.GDP(3.0))
     found.save(tmp_path / "found.json")
     assert optdp.Solution.load(tmp_path / "found.json").verify()
 
