@@ -15,6 +15,7 @@ from optdp.certificates.kernel import KernelCertificate
 from optdp.design.kernel import steps
 from optdp.design.kernel.search import Search
 from optdp.design.kernel.task import Task
+from optdp.design.progress import Progress
 from optdp.design.registry import Run
 from optdp.problem import losses
 from optdp.solvers.lp import LinearStatus, SolverFailure
@@ -269,3 +270,25 @@ def test_outputs_with_no_room_are_refused(outputs):
     """An IndexError."""
     with pytest.raises(ValueError, match=r"outputs .* must overlap"):
         optdp.solve_kernel(1.0, "abs", outputs=outputs)
+
+
+@pytest.mark.parametrize(
+    "domain", [(8.0, 9.0), (1.0, 1.7), (100.0, 101.0), (1e15, 1e15 + 4), (2.0**60, 2.0**60 + 2**10)]
+)
+@pytest.mark.parametrize("count", [1, 3, 100])
+def test_no_proof_is_above_what_is_attained_for_the_inputs_that_there_are(domain, count):
+    """With limits that just tile the domain, or are below what floats tell apart: the value was that of floats, and the proof
+    that of all real numbers. The bound was cut to the value in silence, and `verify` failed.
+    """
+    tile = (domain[1] - domain[0]) / (2 * count)
+    for limit in (tile, math.nextafter(tile, 0.0), math.nextafter(tile, 0.0) - math.ulp(tile)):
+        found = optdp.solve_kernel(1.0, optdp.Threshold(limit), domain=domain, rtol=0.3)
+        assert found.certificate.bound(found.problem).value == found.lower_bound <= found.value and found.verify()
+
+
+def test_a_bound_above_the_value_is_an_error_and_not_cut():
+    problem = optdp.Problem(optdp.LDP(1.0), (0.0, 1.0), "abs")
+    best = optdp.solve(problem, rtol=1e-2)
+    run = Run(problem, 1e-2, 1.0, "auto", None, Progress(None))
+    with pytest.raises(SolverFailure, match=r"1.0 is proven, and the mechanism attains 0.5: one of both is wrong"):
+        run.solution(best.mechanism, best.certificate, "", "", "", (1.0, 0.5))

@@ -68,7 +68,11 @@ class Run:
         if bracket is None:
             bracket = certificate.bound(self.problem).value, mechanism.enclose(self.problem.objective)[1]
         lower, value = bracket
-        return Solution(self.problem, value, min(lower, value), mechanism, certificate, program)
+        if lower > value:
+            wrong = f"{lower!r} is proven, and the mechanism attains {value!r}: one of both is wrong"
+            given = self.problem.objective.loss.assumptions
+            raise SolverFailure(f"{wrong}, or it is not true that {given}" if given else f"{wrong}, an error of optdp")
+        return Solution(self.problem, value, lower, mechanism, certificate, program)
 
 
 def not_unbiased(problem: Problem, domain: type | Any, told: str, averaged: bool) -> str | None:

@@ -19,7 +19,7 @@ from optdp.design.kernel import average, finite, master, points, steps
 from optdp.design.kernel.floor import Floor, of_pieces
 from optdp.design.kernel.master import Cuts, Master, minima
 from optdp.design.kernel.prior import Dual, PriorProgram, certificate, layers_of, two_atoms
-from optdp.design.kernel.task import Task, between, grid
+from optdp.design.kernel.task import Task, between, grid, short
 from optdp.design.piecewise import optimal_window
 from optdp.design.registry import Run
 from optdp.mechanisms.kernel import KernelMechanism, spacing
@@ -62,7 +62,8 @@ class Search:
 
     def __init__(self, task: Task, run: Run) -> None:
         self.task, self.run = task, run
-        self.certificate, self.bound, self.message = KernelCertificate(), 0.0, ""
+        self.mechanism: KernelMechanism | PiecewiseMechanism
+        self.certificate, self.bound, self.value, self.message = KernelCertificate(), 0.0, np.inf, ""
         known = task.prior is None and task.cost.step is not None
         if task.prior is None:
             self.certificate = steps.packing(task) if known else two_atoms(task)
@@ -78,8 +79,6 @@ class Search:
             count = len(self.certificate.points) // 2 if known else min(int(1 / (2 * task.cost.step)), FEW // 2)
             for n in (count,) if known else (count or 1, count + 1):
                 simple += steps.covers(task, n)
-        self.mechanism: KernelMechanism | PiecewiseMechanism
-        self.value = np.inf
         self._best(simple)
         #: Whether what is left of the bracket would need other numbers than floats.
         self.settled = known and self.value < 1
@@ -106,7 +105,20 @@ class Search:
             value = made.enclose(self.run.problem.objective)[1]
             if value < self.value:
                 self.mechanism, self.value = made, value
+        self._agree()
         return value
+
+    def _agree(self) -> None:
+        """Replace a proof above what is attained, where floats are too far apart for a loss in steps: it is for inputs between
+        these, which no mechanism reads.
+        """
+        task, old = self.task, self.certificate
+        if self.bound > self.value and task.prior is None:
+            points = tuple(short(task.share(task.read(task.point(x)))) for x in old.points)
+            for made in (replace(old, points=points), two_atoms(task)):
+                self.certificate, self.bound = made, made.bound(self.run.problem).value
+                if self.bound <= self.value:
+                    break
 
     @property
     def gap(self) -> float:
@@ -250,7 +262,7 @@ class Search:
             self.mechanism, self.certificate,
             f"{2 * y.size + 1} columns: densities and atoms of the floor at {y.size} outputs, the value",
             f"{cuts.x.size} active cuts: inputs with their favoured outputs", f"{name} (cuts, refined meshes)",
-            (min(self.bound, self.value), self.value),  # what is attained is for floats, the bound for real numbers
+            (self.bound, self.value),
             objective=None if found is None else found.value * task.cost.unit, message=self.message, stopped=self.stopped,
             build=build_model, arguments=(self.run.problem, tuple(y.tolist()), active, rtol / 20),
         )  # fmt: skip
@@ -280,7 +292,7 @@ class Search:
         return run.solution(
             self.mechanism, self.certificate, f"{n + m} columns: losses of {n} inputs, the floor at {m} outputs",
             f"mass, and cuts of {n} inputs", "HiGHS (cutting planes)" if run.solver is None else run.solver.name,
-            (min(self.bound, self.value), self.value),
+            (self.bound, self.value),
             objective=program.value and program.value * self.task.cost.unit, stopped=self.stopped,
             message=self.message if self.gap > run.rtol else "", build=finite.build_model,
             arguments=(run.problem, tuple(program.y.tolist())),
@@ -447,6 +459,7 @@ class Search:
             return -np.inf
         if bound > self.bound:
             self.certificate, self.bound = made, bound
+            self._agree()
         return bound
 
     def _keep_value(self, found: Master) -> float:

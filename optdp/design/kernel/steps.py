@@ -36,7 +36,7 @@ from itertools import pairwise
 import numpy as np
 
 from optdp.certificates.kernel import ATOMS, KernelCertificate
-from optdp.design.kernel.task import Task
+from optdp.design.kernel.task import Task, short
 from optdp.exact.lattice import Lattice
 from optdp.exact.numbers import next_float
 from optdp.mechanisms.kernel import KernelMechanism
@@ -59,18 +59,21 @@ SHARES = 0.5, 0.5 - 2.0**-53
 
 
 def packing(task: Task) -> KernelCertificate:
-    """Floats at least 2 t apart, each with a mixture of the two thresholds by which g is 0 at outputs near one of them."""
-    step, points = task.cost.step, [0.0]
+    """Inputs at least 2 t apart, each with a mixture of the two thresholds by which g is 0 at outputs near one of them."""
+    step, domain = task.cost.step, task.problem.domain
     assert step is not None
-    while 2 * len(points) < ATOMS and (end := Fraction(points[-1]) + 2 * step) <= 1:
-        met = not task.cost.drops and Fraction(float(end)) == end  # no output is near both
-        points.append(float(end) if met else next_float(end))
-    points = points[: len(points) - (points[-1] > 1)]
+    points, x = [Fraction(0)], Fraction(domain.lower)
+    while 2 * len(points) < ATOMS and (end := x + 2 * step * domain.exact_width) <= domain.upper:
+        # No output is near both of two that are exactly so far apart, unless the loss has its lesser value there.
+        x = task.read(end, beyond=task.cost.drops or task.read(end) != end)
+        if x > domain.upper:
+            break
+        points.append(task.share(x))
     n, t = len(points), float(step)
     share = (n - 1) / (task.growth + n) * (1 - 2.0**-50)
     weights = [(1 - share) / n] * n + [share / n] * n
     return KernelCertificate(
-        points=(*points, *points), weights=tuple(weights), point_reaches=tuple([t / 2] * n + [2 * t] * n)
+        points=tuple(map(short, points)) * 2, weights=tuple(weights), point_reaches=tuple([t / 2] * n + [2 * t] * n)
     )
 
 
@@ -203,7 +206,7 @@ class _Ladder:
         """The prior: inputs at the points themselves between two that are infinitesimally near, if all is `exact`."""
         reaches = np.convolve([0.0, *map(float, self.jumps), 2.0], [0.5, 0.5], "valid").tolist()
         middles = [((p + q) / 2 + (0 if exact else (i + j) / 2 * self.iota)) for (p, i), (q, j) in self.cells]
-        x = [float(q) if Fraction(float(q)) == q else q for q in middles]
+        x = list(map(short, middles))
         multipliers = multipliers / multipliers.sum()
         level, cell = np.nonzero(multipliers)
         return KernelCertificate(

@@ -12,6 +12,9 @@ from typing import Any
 import numpy as np
 
 from optdp.design.kernel.floor import Cost, Floor, of_pieces
+from optdp.exact.enclosures import nearest
+from optdp.exact.lattice import Lattice
+from optdp.exact.numbers import next_float
 from optdp.mechanisms.kernel import KernelMechanism
 from optdp.problem.density import Density
 from optdp.problem.objectives import Average
@@ -38,6 +41,11 @@ GROUPS = 64
 def grid(points: np.ndarray) -> np.ndarray:
     """Rounded to multiples of 2^-52: there 1 - x is exact, and symmetric problems stay symmetric."""
     return np.asarray(np.round(points * 2.0**52) / 2.0**52)
+
+
+def short(q: Fraction) -> float | Fraction:
+    """As a float, if it is one."""
+    return float(q) if Fraction(float(q)) == q else q
 
 
 def between(mesh: np.ndarray, count: int) -> np.ndarray:
@@ -76,9 +84,20 @@ class Task:
         """e^eps - 1."""
         return float(np.expm1(self.eps))
 
-    def share(self, point: float) -> Fraction:
+    def share(self, point: float | Fraction) -> Fraction:
         """A point of the domain's line as a share of the domain."""
         return (Fraction(point) - Fraction(self.problem.domain.lower)) / self.problem.domain.exact_width
+
+    def point(self, share: float | Fraction) -> Fraction:
+        """The inverse."""
+        return Fraction(self.problem.domain.lower) + self.problem.domain.exact_width * Fraction(share)
+
+    def read(self, point: Fraction, beyond: bool = False) -> Fraction:
+        """The input next to a point of the domain, or the least `beyond` it: a float, or an integer where floats are coarser."""
+        domain = self.problem.domain
+        if Lattice.between(domain.lower, domain.upper).step > 1 and max(map(abs, (domain.lower, domain.upper))) < 2**62:
+            return Fraction(math.floor(point) + 1 if beyond else round(point))
+        return Fraction(next_float(point) if beyond else nearest(point))
 
     @cached_property
     def width(self) -> float:
