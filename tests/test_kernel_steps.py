@@ -2,6 +2,7 @@
 
 import json
 import math
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -12,10 +13,10 @@ from scipy.optimize import linprog
 
 import optdp
 from optdp.certificates.kernel import KernelCertificate
+from optdp.design import registry
 from optdp.design.kernel import steps
 from optdp.design.kernel.search import Search
 from optdp.design.kernel.task import Task
-from optdp.design.progress import Progress
 from optdp.design.registry import Run
 from optdp.problem import losses
 from optdp.solvers.lp import LinearStatus, SolverFailure
@@ -286,9 +287,9 @@ def test_no_proof_is_above_what_is_attained_for_the_inputs_that_there_are(domain
         assert found.certificate.bound(found.problem).value == found.lower_bound <= found.value and found.verify()
 
 
-def test_a_bound_above_the_value_is_an_error_and_not_cut():
-    problem = optdp.Problem(optdp.LDP(1.0), (0.0, 1.0), "abs")
-    best = optdp.solve(problem, rtol=1e-2)
-    run = Run(problem, 1e-2, 1.0, "auto", None, Progress(None))
-    with pytest.raises(SolverFailure, match=r"1.0 is proven, and the mechanism attains 0.5: one of both is wrong"):
-        run.solution(best.mechanism, best.certificate, "", "", "", (1.0, 0.5))
+def test_a_bound_above_the_value_is_an_error_and_not_cut(monkeypatch):
+    best = optdp.solve_kernel(1.0, "abs", rtol=1e-2)
+    wrong = replace(registry._DESIGNS["kernel"], solve=lambda run: replace(best, lower_bound=2 * best.value))
+    monkeypatch.setitem(registry._DESIGNS, "kernel", wrong)
+    with pytest.raises(SolverFailure, match=r"is proven, and the mechanism attains 0.*: one of both is wrong"):
+        optdp.solve(best.problem)

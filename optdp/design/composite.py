@@ -130,7 +130,7 @@ def solve_composite(
     problem = replace(problem, domain=area, objective=_objective(objective, area))
     value = mechanism.enclose(problem.objective)[1]
     proven = solution.certificate.value(area)  # type: ignore[attr-defined]  # its threshold knows no place and no scale
-    return Solution(problem, value, min(proven, value), mechanism, solution.certificate, solution.program)
+    return Solution(problem, value, proven, mechanism, solution.certificate, solution.program)
 
 
 def _objective(objective: str, area: Interval) -> Objective:

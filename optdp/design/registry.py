@@ -68,10 +68,6 @@ class Run:
         if bracket is None:
             bracket = certificate.bound(self.problem).value, mechanism.enclose(self.problem.objective)[1]
         lower, value = bracket
-        if lower > value:
-            wrong = f"{lower!r} is proven, and the mechanism attains {value!r}: one of both is wrong"
-            given = self.problem.objective.loss.assumptions
-            raise SolverFailure(f"{wrong}, or it is not true that {given}" if given else f"{wrong}, an error of optdp")
         return Solution(self.problem, value, lower, mechanism, certificate, program)
 
 
@@ -198,6 +194,10 @@ def solve(
             raise SolverFailure(
                 f"what {solver.name} answered is of no use to the design {design.name!r} ({told})"
             ) from error
+        if found.lower_bound > found.value:  # never cut to it
+            wrong = f"{found.lower_bound!r} is proven, and the mechanism attains {found.value!r}: one of both is wrong"
+            given = found.assumptions
+            raise SolverFailure(f"{wrong}, or it is not true that {given}" if given else f"{wrong}, an error of optdp")
         tell("done", found.lower_bound, found.value)
         return found
     asked = (problem.privacy, problem.domain, problem.objective, problem.family)

@@ -188,8 +188,9 @@ class _Task(LatticeTask):
     ) -> Bracket:  # fmt: skip
         """Both sides, each from scratch and rounded outwards."""
         noise, value = self.sent(mechanism)
-        lower = min(certificate.bound(self.problem).value, value)
-        return Bracket(noise, value, certificate, lower, program, solved, kind, self.loss)
+        return Bracket(
+            noise, value, certificate, certificate.bound(self.problem).value, program, solved, kind, self.loss
+        )
 
     def sent(self, noise: AdditiveMechanism | LatticeStaircase) -> tuple[Noise, float]:
         """Noise for the problem's domain, and its loss."""
@@ -525,7 +526,7 @@ def _one_period(task: _Task, rtol: float) -> Bracket | None:
     best = task.bracket(noise[0], proof)
     for other in noise[1:]:
         best = _with_noise(best, task, other)
-    return replace(best, lower=min(proof.bound(task.problem).value, best.value))
+    return replace(best, lower=proof.bound(task.problem).value)
 
 
 def _integer_steps(task: _Task, k: int) -> AdditiveMechanism:

@@ -224,7 +224,7 @@ class Task(LatticeTask):
                 line = LatticeGaussian(Line(), self.width, self.privacy.mu)
                 mechanism = RoundedGaussian(Integers(), line) if self.integers else line
                 value = mechanism.enclose(self.problem.objective)[1]
-        return Bracket(mechanism, value, proof, min(lower, value))
+        return Bracket(mechanism, value, proof, lower)
 
     def mechanism(self, program: TailProgram) -> AdditiveMechanism:
         """The masses as exact noise, not yet tested."""

@@ -477,7 +477,7 @@ def _bracket(task: Task, n: int, deadline: float) -> Bracket | None:
         if mechanism.admitted(task.privacy):
             value = mechanism.enclose_loss(task.loss, sent=True)[1]
             certificate, proven = task.certificate(found)
-            return Bracket(mechanism, value, certificate, min(max(proven, 0.0), value), found)
+            return Bracket(mechanism, value, certificate, max(proven, 0.0), found)
     return None
 
 
@@ -705,7 +705,7 @@ def _near_kl(run: Run, n: int | None, peaks: bool) -> Solution:
         noise: Any = found.mechanism
         noise = replace(noise, notion=privacy)
         if noise.admitted(privacy):
-            lower = min(certificate.bound(run.problem).value, found.value)
+            lower = certificate.bound(run.problem).value
             late = found.program.stopped or run.seconds > run.time_limit
             told = replace(found.program, seconds=run.seconds, rtol=run.rtol, stopped=late)
             return Solution(run.problem, found.value, lower, noise, certificate, told)

@@ -104,12 +104,11 @@ class Bracket:
             return self
         attained = self if self.value <= other.value else other
         proven = self if self.lower >= other.lower else other
-        lower = min(proven.lower, attained.value)
-        return replace(proven, mechanism=attained.mechanism, value=attained.value, lower=lower, loss=self.loss)
+        return replace(proven, mechanism=attained.mechanism, value=attained.value, loss=self.loss)
 
     def proven(self, certificate: Any, problem: Problem) -> Bracket:
         """With this certificate, if it proves more."""
-        lower = min(certificate.bound(problem).value, self.value)
+        lower = certificate.bound(problem).value
         return replace(self, certificate=certificate, lower=lower) if lower > self.lower else self
 
 

@@ -193,7 +193,7 @@ def design(run: Run, *, n: int | None = None, every_shift: bool = False, gaussia
         mechanism, _, program, _ = found
         value = mechanism.enclose(problem.objective)[1]
     if found is not None and proof is not None:
-        made = Solution(problem, value, min(lower, value), mechanism, proof, program)
+        made = Solution(problem, value, lower, mechanism, proof, program)
         first = made if first is None else rounded.beside(made, first)
     tried = single and proof is not None
     if first is None or not (first.gap <= run.rtol or tried or run.seconds > run.time_limit):
@@ -206,11 +206,9 @@ def design(run: Run, *, n: int | None = None, every_shift: bool = False, gaussia
             if first is None:
                 raise
     if found is not None and value < first.value:
-        first = replace(
-            first, mechanism=mechanism, value=value, lower_bound=min(first.lower_bound, value), program=program
-        )
+        first = replace(first, mechanism=mechanism, value=value, program=program)
     if proof is not None and lower > first.lower_bound:
-        first = replace(first, lower_bound=min(lower, first.value), certificate=proof)
+        first = replace(first, lower_bound=lower, certificate=proof)
     late = run.seconds > run.time_limit
     return replace(first, program=replace(first.program, seconds=run.seconds, stopped=late))
 

@@ -94,7 +94,7 @@ def from_single(run: Run, design: Callable[[Run], Solution]) -> Bracket:
         if (eps, delta) in pairs:
             with contextlib.suppress(Refusal):
                 best = best.proven(for_all(found.certificate, eps), problem)
-    return replace(best, lower=min(best.lower, best.value))
+    return best
 
 
 def for_all(certificate: Any, eps: Any) -> Any:
@@ -141,7 +141,7 @@ def under_curve(run: Run, design: Callable[[Run], Solution]) -> Solution:
         mechanism = replace(mechanism, notion=curve)
     told = f"{noise.program.constraints}; for the bound the points themselves"
     program = replace(noise.program, rtol=run.rtol, constraints=told)
-    return Solution(problem, noise.value, min(lower, noise.value), mechanism, certificate, program)
+    return Solution(problem, noise.value, lower, mechanism, certificate, program)
 
 
 def nothing(problem: Problem) -> AdditiveCertificate | QuantileCertificate:

@@ -48,7 +48,7 @@ def bracket(problem: Problem) -> Bracket | None:
             return None
         if noise is not None and noise.admitted(problem.privacy):
             value = noise.enclose_loss(problem.objective.loss)[1]
-            return Bracket(noise, value, certificate, min(proven, value))
+            return Bracket(noise, value, certificate, proven)
     return None
 
 

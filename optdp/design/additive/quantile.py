@@ -244,7 +244,7 @@ def _at_zero(run: Run) -> Solution | None:
         lower, proof = certificate.bound(run.problem).value, certificate
     late = found.program.stopped or run.seconds > run.time_limit
     told = replace(found.program, seconds=run.seconds, rtol=run.rtol, stopped=late)
-    return Solution(run.problem, value, min(lower, value), found.mechanism, proof, told)
+    return Solution(run.problem, value, lower, found.mechanism, proof, told)
 
 
 def _on_lattices(run: Run, n: int | None) -> Solution:
@@ -288,7 +288,7 @@ def _on_lattices(run: Run, n: int | None) -> Solution:
         best.program, seconds=run.seconds, rtol=run.rtol, stopped=run.seconds > run.time_limit,
         constraints=best.program.constraints + told,
     )  # fmt: skip
-    return Solution(problem, best.value, min(best.lower, best.value), best.mechanism, best.certificate, program)
+    return Solution(problem, best.value, best.lower, best.mechanism, best.certificate, program)
 
 
 register(

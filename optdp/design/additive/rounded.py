@@ -93,7 +93,7 @@ def solution(run: Run, design: Callable[[Run], Solution]) -> Solution:
         found.program, constraints=f"{found.program.constraints}; on the line, rounded to integers", seconds=run.seconds,
         rtol=run.rtol, stopped=found.program.stopped or run.seconds > run.time_limit,
     )  # fmt: skip
-    return Solution(run.problem, value, min(lower, value), noise, proof, told)
+    return Solution(run.problem, value, lower, noise, proof, told)
 
 
 def _error_bars(certificate: Any) -> list[Certificate]:
