@@ -1,6 +1,7 @@
 """Additive noise at the edges of what is allowed: faint and huge parameters end in a proof or in a sentence."""
 
 import math
+import warnings
 from dataclasses import replace
 from fractions import Fraction
 
@@ -11,6 +12,7 @@ import optdp
 from optdp import Additive, ApproxDP, Integers, Line, Problem, WorstCase
 from optdp.certificates.staircase import IntegerStaircaseCertificate, StaircaseCertificate
 from optdp.certificates.tails import TailsCertificate
+from optdp.design.additive import divergence
 from optdp.design.additive.releases import budgets, solve_releases
 from optdp.mechanisms.accounting import composed_delta, gaussian_budget
 from optdp.mechanisms.additive import SLOWEST, AdditiveMechanism
@@ -257,3 +259,13 @@ def test_sentences_name_what_is_wrong():
         with pytest.raises(ValueError, match=r"is not allowed.*raise"):
             optdp.solve_additive(least)
     assert "atom 0.999999 at 0" in repr(LatticeStaircase.private(1.0, delta=1 - 1e-9))
+
+
+def test_kl_noise_whose_errors_hardly_count_ends_without_a_division_by_zero():
+    """The multipliers of an interior point method underflow where the limit is far out."""
+    problem = optdp.Problem(optdp.KL(6.950779693764674, 2.0), optdp.Integers(), optdp.Threshold(4), optdp.Additive())
+    task = divergence.Task(problem)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = task.solve(2, 5, math.inf, divergence.SHARES[0])
+    assert found is None or found.value < 1e-13

@@ -142,6 +142,7 @@ class Cells:
         out[np.diag_indices(size)] = joined.sum(axis=1)
         return out
 
+    @np.errstate(over="ignore", invalid="ignore")  # what is not finite is no factor, and no point
     def solve(self, u: np.ndarray, tolerance: float, deadline: float) -> Point | None:
         """From the logarithms of masses that keep the bounds; None where no point is good to 1e-3.
 
@@ -161,21 +162,19 @@ class Cells:
                 f = np.maximum(f, NOTHING)
                 c = self.unit
                 over, d, bent, curved = np.log(f) / c, d / (c * f[:, None]), lam / (c * f), lam * c
-            value, share = float(self.cost @ p), self.weight * p
-            if not value > 0:  # errors that cost hardly count
+            value, share, gap = float(self.cost @ p), self.weight * p, float(lam @ z)
+            if not (value > 0 and gap > 0):  # errors that cost hardly count
                 break
             gradient = self.cost * p + lam @ d
             level = float(gradient.sum() / share.sum()) if step == 0 else level
             defect = gradient - level * share
-            gap = float(lam @ z)
             error = max(gap / value, float(over.max()), float(np.abs(defect).sum()) / value, abs(share.sum() - 1))
             if np.isfinite(error) and (best is None or error < best.error):
                 best = Point(p, lam / self.unit, level, value, error, step)
             if error < tolerance or time.perf_counter() > deadline:
                 break
-            with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is no factor
-                stretch = np.maximum(lam / z - curved, 0.1 * lam / z)
-                matrix = self.laplacian(bent[self.row] * stiff) + d.T @ (stretch[:, None] * d)
+            stretch = np.maximum(lam / z - curved, 0.1 * lam / z)
+            matrix = self.laplacian(bent[self.row] * stiff) + d.T @ (stretch[:, None] * d)
             # Far from the optimum pairs may hold hardly any mass together: steps are damped there.
             matrix[np.diag_indices(self.size)] += DAMPED * min(1.0, error) * value * share
             try:
