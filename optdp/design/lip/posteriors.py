@@ -140,13 +140,13 @@ class Master:
         return found if worse else other
 
     def _missed(self, found: LinearResult) -> float:
-        """By how much a row or the sign of a variable is missed."""
-        at = self.slack.stop + 1
-        off = self.rows @ found.x[:at] - self.right
+        """By how much a row is missed without what is below 0, which is dropped: of a rare category little is much."""
+        x, at = np.maximum(found.x, 0.0), self.slack.stop + 1
+        off = self.rows @ x[:at] - self.right
         for z in self.entries:
-            off += found.x[at : at + len(z)] @ z
+            off += x[at : at + len(z)] @ z
             at += len(z)
-        return max(-float(found.x.min()), float(abs(off).max()))
+        return float(abs(off).max())
 
 
 def generate(
