@@ -70,8 +70,8 @@ METHODS = ("auto", "enumeration", "columns", "cvxpy")
 FAINTEST = 1e-15
 #: The least probability: quotients by it must be floats.
 RAREST = 1e-300
-#: The largest value: squares must be floats.
-LARGEST = 1e150
+#: The largest value, and the least standard deviation of the values: squares must be floats, and shares of them.
+LARGEST, FINEST = 1e150, 1e-130
 
 #: Up to here "auto" enumerates the extreme posteriors, and up to there it can be asked to.
 ENUMERATED = 8
@@ -108,7 +108,8 @@ def solve_lip(
     - `task`: what the curator computes: "survey", how many users answer yes (two categories: no, yes); "sum", the sum of
       the users' values; "histogram", how many users are in each category.
     - `values`: for "sum", the number that each category stands for (default 0, 1, ..., d - 1, or the categories where
-      they are numbers). For how many users have one of many categories: 1 there, 0 elsewhere.
+      they are numbers), at most 1e150 in size and with a standard deviation of at least 1e-130 under the prior. For how many
+      users have one of many categories: 1 there, 0 elsewhere.
     - `notion`: "lip" (two-sided, the definition), "lip-lower" (only posterior >= e^-eps prior), "ldp" (context-free
       guarantee, but the same prior in the estimator and in the error).
     - `categories`: names for the entries of a sequence `prior`.
@@ -160,6 +161,8 @@ def accepts(problem: Problem) -> str | None:
         return "the values must not all be equal: there is nothing to estimate"
     if max(map(abs, values)) > LARGEST:
         return f"the values must be at most {LARGEST:g} in size"
+    if objective.task.values is not None and _centred(objective)[1] < FINEST:
+        return f"the values must have a standard deviation of at least {FINEST:g} under the prior"
     if not isinstance(problem.family, AllMechanisms):
         return "the family must be all mechanisms"
     return None if not problem.constraints else "there must be no constraints"
@@ -264,6 +267,15 @@ def _value(name: str, value: Any) -> float:
     return found
 
 
+def _centred(objective: BayesRisk) -> tuple[np.ndarray, float]:
+    """The values of a sum less their mean, and their standard deviation: of floats that have no squares too."""
+    prior, values = objective.prior, objective.task.values
+    assert values is not None
+    x = np.array(values) - float(sum(q * Fraction(v) for q, v in zip(prior.exact, values, strict=True)))
+    largest = 2.0 ** math.frexp(float(np.abs(x).max()))[1]
+    return x, largest * math.sqrt(float(prior.probabilities @ (x / largest) ** 2))
+
+
 #: A mechanism as posteriors and weights with the dual point, in the units of the loss; its certificate; how it was found.
 _Found = tuple[lp.Generated, LIPCertificate, str]
 
@@ -289,10 +301,7 @@ class _Work:
         #: Values in the solver's units, the unit (a power of two), and the total variance in the solver's units.
         self.values, self.unit, self.variance = None, 1.0, 1.0 - float(self.p @ self.p)
         if self.task.values is not None:
-            x = np.array(self.task.values)
-            x = x - float(sum(q * Fraction(v) for q, v in zip(self.prior.exact, self.task.values, strict=True)))
-            largest = 2.0 ** math.frexp(float(np.abs(x).max()))[1]
-            deviation = largest * math.sqrt(float(self.p @ (x / largest) ** 2))
+            x, deviation = _centred(run.problem.objective)
             self.unit = 2.0 ** (math.frexp(deviation)[1] - 1)
             self.values = x / self.unit
             self.variance = float(self.p @ self.values**2)
@@ -432,7 +441,8 @@ class _Work:
         if len(priced.knots) == 0:
             nu = nu + priced.excess
         method: Method = "knots" if self.task.values is not None else "chord" if len(priced.knots) else "vertices"
-        nu = nu * self.unit**2
+        with np.errstate(over="ignore"):  # of categories that are too rare to count
+            nu = np.clip(nu * self.unit**2, -(LARGEST**2), LARGEST**2)
         return nu, _certificate(method, nu, priced.knots * [self.unit, self.unit**2])
 
     def _accuracy(self) -> float:
@@ -606,9 +616,7 @@ class _Work:
             for shift in np.ldexp(np.abs(nu).max(), np.arange(-54, -44)):
                 if time.perf_counter() > self.deadline:
                     break
-                knots = pricer.price(nu + shift, accuracy).knots * [unit, unit**2]
-                raised = (nu + shift)[groups] * unit**2
-                other = _certificate("knots", raised, knots)
+                raised, other = self._proof((nu + shift)[groups], pricer.price(nu + shift, accuracy))
                 if (proven := other.proven(self.problem)) > best:
                     best, certificate, found = proven, other, replace(found, nu=raised)
         return found, certificate, solver
