@@ -967,7 +967,7 @@ def test_probabilities_below_those_of_floats_are_refused():
 def test_values_whose_squares_are_no_floats_are_refused():
     """The unit of the loss was 0, and prices were divided by it."""
     p = [0.7, 0.3 - 1e-20, 1e-20]
-    with pytest.raises(ValueError, match="values must have a standard deviation of at least 1e-130 under the prior"):
+    with pytest.raises(ValueError, match="values must have a standard deviation of at least 1e-150 under the prior"):
         optdp.solve_lip(p, 1.0, notion="ldp", values=[0, 1e-165, 3e-168])
     found, other = (optdp.solve_lip(p, 1.0, notion="ldp", values=[0, v, 3e-3 * v]) for v in (2.0**-400, 1.0))
     assert (found.lower_bound, found.value) == (other.lower_bound * 2.0**-800, other.value * 2.0**-800)

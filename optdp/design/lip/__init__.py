@@ -71,7 +71,7 @@ FAINTEST = 1e-15
 #: The least probability: quotients by it must be floats.
 RAREST = 1e-300
 #: The largest value, and the least standard deviation of the values: squares must be floats, and shares of them.
-LARGEST, FINEST = 1e150, 1e-130
+LARGEST, FINEST = 1e150, 1e-150
 
 #: Up to here "auto" enumerates the extreme posteriors, and up to there it can be asked to.
 ENUMERATED = 8
@@ -108,7 +108,7 @@ def solve_lip(
     - `task`: what the curator computes: "survey", how many users answer yes (two categories: no, yes); "sum", the sum of
       the users' values; "histogram", how many users are in each category.
     - `values`: for "sum", the number that each category stands for (default 0, 1, ..., d - 1, or the categories where
-      they are numbers), at most 1e150 in size and with a standard deviation of at least 1e-130 under the prior. For how many
+      they are numbers), at most 1e150 in size and with a standard deviation of at least 1e-150 under the prior. For how many
       users have one of many categories: 1 there, 0 elsewhere.
     - `notion`: "lip" (two-sided, the definition), "lip-lower" (only posterior >= e^-eps prior), "ldp" (context-free
       guarantee, but the same prior in the estimator and in the error).
