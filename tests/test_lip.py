@@ -962,3 +962,41 @@ def test_probabilities_below_those_of_floats_are_refused():
     for tiny in (Fraction(1, 2**1060), Fraction(1, 2**2000)):
         with pytest.raises(ValueError, match="a probability of at least 1e-300, or 0"):
             optdp.solve_lip([tiny, Fraction(1, 3), Fraction(2, 3) - tiny], 2.0)
+
+
+def test_values_whose_squares_are_no_floats_are_refused():
+    """The unit of the loss was 0, and prices were divided by it."""
+    p = [0.7, 0.3 - 1e-20, 1e-20]
+    with pytest.raises(ValueError, match="values must have a standard deviation of at least 1e-150 under the prior"):
+        optdp.solve_lip(p, 1.0, notion="ldp", values=[0, 1e-165, 3e-168])
+    found, other = (optdp.solve_lip(p, 1.0, notion="ldp", values=[0, v, 3e-3 * v]) for v in (2.0**-400, 1.0))
+    assert (found.lower_bound, found.value) == (other.lower_bound * 2.0**-800, other.value * 2.0**-800)
+
+
+def test_prices_of_rare_categories_are_floats_however_large_the_values():
+    """Prices of what is too rare to count were infinite in the units of the loss."""
+    rest, values = [1e-20, 1e-40, 1e-60], [1e145, -1e144, 1e143, -1e142]
+    found = optdp.solve_lip([1 - sum(rest), *rest], 4.0, notion="ldp", values=values, backend="enumeration")
+    assert found.verify() and found.lower_bound <= found.value
+
+
+@pytest.mark.parametrize("backend", ["auto", "enumeration"])
+def test_weights_of_rare_categories_are_not_below_0(backend):
+    """A solver's -4e-11 is dropped, and was more than all that a category of 1e-11 has: no answer, or one 5 times too large."""
+    p = [0.00666578, 2.2883e-11, 0.0949498, 0.05371397, 8.8425e-12, 0.23507418]
+    p.append(1 - sum(p))
+    found = optdp.solve_lip(p, 25.0, notion="ldp", values=[0, 1, 0, 0, 0, 0, 0], backend=backend)
+    assert found.verify() and found.gap <= 1e-4 and found.value < p[1]
+    p = [3.3e-52, 1.0, 7.6e-12, 6.6e-12, 1.8e-17, 1.9e-33]
+    found = optdp.solve_lip(p, 25.0, values=[0.347, 0.868, 0.704, 0.509, 0.378, 0.974], backend=backend)
+    assert found.verify() and found.gap <= 1e-3
+
+
+@pytest.mark.parametrize("task", ["sum", "histogram"])
+def test_errors_far_below_1_keep_their_digits(task):
+    """They were enclosed to 1e-97 of the values' squares."""
+    values = None if task == "histogram" else [0, 1, 0]
+    found = optdp.solve_lip(
+        [0.897, 1e-166, 0.103] if values else [1.0, 1e-166], 0.1, task=task, notion="ldp", values=values
+    )
+    assert 1e-166 * (1 - 1e-9) <= found.value <= 2e-166 * (1 + 1e-9)

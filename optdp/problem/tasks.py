@@ -21,8 +21,8 @@ import numpy as np
 from optdp.exact import Tagged, plain, require, work
 from optdp.exact.numbers import digest
 
-#: Enclosures of quotients carry this many binary digits.
-_BITS = 320
+#: Enclosures of quotients carry this many binary digits more than the variance needs.
+_BITS = 224
 
 
 @dataclass(frozen=True)
@@ -74,25 +74,26 @@ class Aggregate(Tagged, root=True):
         return np.asarray(np.square(posteriors @ (x - probabilities @ x)))
 
     def enclose_mse(self, weights: tuple[int, ...], joint: list[list[int]], unit: int) -> tuple[Fraction, Fraction]:
-        """(low, high) around the mean square error of the best estimator, at most 2^-300 apart, up to the values' scale.
+        """(low, high) around the mean square error of the best estimator, at most 2^-200 of the prior's variance apart.
 
         **Arguments:** `weights`: of the categories; `joint[y][i] / unit`: the probability of output y given category i.
         """
         total, low, high = sum(weights), 0, 0
+        digits = _BITS + total.bit_length()  # of integers that are not all equal, the variance is above 1 / (2 total)
         x, bits = (None, 0) if self.values is None else self.exact_values
         own, size = work.words(weights), 1.0 if x is None else work.words(x)
         entry = 0.5 + work.product(own, 2) + work.product(own + 2, own + 2 if x is None else size)
-        quotient = work.product(2 * (own + size) + 10, own + size + 8)
+        quotient = work.product(3 * own + 2 * size + 8, own + size + 8)
         work.count(len(joint) * (len(weights) * entry + 3 * quotient) + len(weights) * work.product(own + size, size))
         for row in joint:
             mass = [a * k for a, k in zip(weights, row, strict=True)]
             square = sum(m * m for m in mass) if x is None else sum(m * v for m, v in zip(mass, x, strict=True)) ** 2
             if any(mass):  # else an output that never occurs
-                quotient, rest = divmod(square << _BITS, total * unit * sum(mass))
+                quotient, rest = divmod(square << digits, total * unit * sum(mass))
                 low, high = low + quotient, high + quotient + bool(rest)
         second = Fraction(total if x is None else sum(a * v * v for a, v in zip(weights, x, strict=True)), total)
         scale = 1 << (2 * bits)
-        return (second - Fraction(high, 1 << _BITS)) / scale, (second - Fraction(low, 1 << _BITS)) / scale
+        return (second - Fraction(high, 1 << digits)) / scale, (second - Fraction(low, 1 << digits)) / scale
 
     @property
     def phrase(self) -> str:

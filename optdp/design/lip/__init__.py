@@ -31,10 +31,10 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Mapping, Sequence, Sized
+from collections.abc import Iterator, Mapping, Sequence, Sized
 from dataclasses import replace
 from fractions import Fraction
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -47,7 +47,7 @@ from optdp.design.lip import posteriors as lp
 from optdp.design.lip import pricing as pricing
 from optdp.design.progress import ProgressLike
 from optdp.design.registry import Run, register, solve
-from optdp.exact import require
+from optdp.exact import enclosures, require
 from optdp.exact.numbers import Number, counted
 from optdp.mechanisms.lip import LIPMechanism
 from optdp.problem.domains import Alphabet
@@ -70,8 +70,8 @@ METHODS = ("auto", "enumeration", "columns", "cvxpy")
 FAINTEST = 1e-15
 #: The least probability: quotients by it must be floats.
 RAREST = 1e-300
-#: The largest value: squares must be floats.
-LARGEST = 1e150
+#: The largest value, and the least standard deviation of the values: squares must be floats, and shares of them.
+LARGEST, FINEST = 1e150, 1e-150
 
 #: Up to here "auto" enumerates the extreme posteriors, and up to there it can be asked to.
 ENUMERATED = 8
@@ -89,6 +89,7 @@ UNSEEN, DEAR = 1e-9, 0.1
 #: What the price of a set of categories may be off by, and the e^eps from which on rounding errors show in proofs for sums.
 ROUNDING, ROUNDED = 1e-16, 1e4
 
+NO_KNOTS = np.zeros((0, 2))
 #: Column generation with a relaxed pricing problem gives up after so many rounds that do not bring bound and value closer.
 RELAXED_PATIENCE = 25
 
@@ -108,7 +109,8 @@ def solve_lip(
     - `task`: what the curator computes: "survey", how many users answer yes (two categories: no, yes); "sum", the sum of
       the users' values; "histogram", how many users are in each category.
     - `values`: for "sum", the number that each category stands for (default 0, 1, ..., d - 1, or the categories where
-      they are numbers). For how many users have one of many categories: 1 there, 0 elsewhere.
+      they are numbers), at most 1e150 in size and with a standard deviation of at least 1e-150 under the prior. For how many
+      users have one of many categories: 1 there, 0 elsewhere.
     - `notion`: "lip" (two-sided, the definition), "lip-lower" (only posterior >= e^-eps prior), "ldp" (context-free
       guarantee, but the same prior in the estimator and in the error).
     - `categories`: names for the entries of a sequence `prior`.
@@ -155,11 +157,13 @@ def accepts(problem: Problem) -> str | None:
         return "the domain must be the alphabet of the prior's categories"
     if min(objective.prior.exact) < RAREST:
         return f"every category of the prior must have a probability of at least {RAREST:g}, or 0"
-    values = objective.task.values or (0.0, 1.0)
-    if len(set(values)) == 1:
+    values = objective.task.values
+    if values is not None and len(set(values)) == 1:
         return "the values must not all be equal: there is nothing to estimate"
-    if max(map(abs, values)) > LARGEST:
+    if values is not None and max(map(abs, values)) > LARGEST:
         return f"the values must be at most {LARGEST:g} in size"
+    if values is not None and _centred(objective.prior, values)[1] < FINEST:
+        return f"the values must have a standard deviation of at least {FINEST:g} under the prior"
     if not isinstance(problem.family, AllMechanisms):
         return "the family must be all mechanisms"
     return None if not problem.constraints else "there must be no constraints"
@@ -169,31 +173,21 @@ def design(run: Run, *, seed: int = 0) -> Solution:
     """See `solve_lip`."""
     if run.solver is not None and run.method == "cvxpy":
         raise ValueError("solver is not allowed with the method 'cvxpy', which brings its own")
-    work = _Work(run, require.integer("seed", seed, low=0))
-    prior, task, notion, d = work.prior, work.task, work.notion, work.size
-    run.progress(f"{task.kind} over {len(prior)} categories, {notion}")
-    found, certificate, solver, mechanism = work.made(run.method)
-    run.progress("certificate")
-    extreme = {"lip": f"at most {d} 2^{d - 1}", "lip-lower": f"{d}", "ldp": f"2^{d} - 2"}[notion]
-    solution = partial(
-        run.solution, mechanism, variables=f"weights of extreme posteriors ({found.columns} used of {extreme})",
-        constraints=f"the mean posterior is the prior: {d} rows", solver=solver, objective=found.objective, bound=found.bound,
-        message=f"{counted(found.rounds, 'round')}{prior.missing}", stopped=found.timed_out, build=build_model,
-        arguments=(prior, work.eps, task, notion, None if len(prior) <= MOST_ENUMERATED else found.posteriors),
+    objective: Any = run.problem.objective
+    prior, task = objective.prior, objective.task
+    work = _Work(run, require.integer("seed", seed, low=0), prior, task)
+    run.progress(f"{task.kind} over {len(prior)} categories, {work.notion}")
+    best = _Best(work)
+    best.search()
+    found, d, square = best.found, work.equal[0].size, work.unit**2
+    extreme = {"lip": f"at most {d} 2^{d - 1}", "lip-lower": f"{d}", "ldp": f"2^{d} - 2"}[work.notion]
+    return run.solution(
+        best.mechanism, best.certificate, f"weights of extreme posteriors ({found.columns} used of {extreme})",
+        f"the mean posterior is the prior: {d} rows", best.solver, (enclosures.round_down(best.proven), best.value),
+        objective=found.objective * square, bound=found.bound * square, stopped=best.timed_out, build=build_model,
+        message=f"{counted(found.rounds, 'round')}{prior.missing}",
+        arguments=(prior, work.eps, task, work.notion, None if len(prior) <= MOST_ENUMERATED else found.posteriors),
     )  # fmt: skip
-    try:
-        made = solution(certificate)
-    except Refusal:  # in integers, or with rare categories, more sets matter than in floats
-        if certificate.method != "vertices":
-            raise
-        made = solution(work.chord(found.nu))
-    if made.gap > run.rtol:
-        # Prices of a solve that stops early, or where floats end, may prove less than one-sided LIP.
-        least = _certificate("simplex", np.zeros(0), np.zeros(0))
-        proven = least.bound(run.problem).value
-        if proven > made.lower_bound:
-            return solution(least, bracket=(proven, made.value))
-    return made
 
 
 register(
@@ -264,195 +258,109 @@ def _value(name: str, value: Any) -> float:
     return found
 
 
-#: A mechanism as posteriors and weights with the dual point, in the units of the loss; its certificate; how it was found.
-_Found = tuple[lp.Generated, LIPCertificate, str]
+def _centred(prior: Prior, values: Sequence[float]) -> tuple[np.ndarray, float]:
+    """The values of a sum less their mean, and their standard deviation: of floats that have no squares too."""
+    x = np.array(values) - float(sum(q * Fraction(v) for q, v in zip(prior.exact, values, strict=True)))
+    largest = 2.0 ** math.frexp(float(np.abs(x).max()))[1]
+    return x, largest * math.sqrt(float(prior.probabilities @ (x / largest) ** 2))
 
 
-def _certificate(method: Method, nu: np.ndarray, knots: np.ndarray) -> LIPCertificate:
-    """With as many of the knots as a proof may have steps for (none where there is no dual point)."""
-    thin = -(-len(knots) * nu.size // STEPS) or 1
-    return LIPCertificate(method, tuple(nu.tolist()), tuple((t, v) for t, v in knots[::thin].tolist()))
+#: A mechanism as posteriors and weights with the dual point, in the solver's units; how it was found.
+_Found = tuple[lp.Generated, str]
 
 
 class _Work:
     """One problem in the solver's units: values centred at the prior mean, with variance between 1 and 4."""
 
-    def __init__(self, run: Run, seed: int) -> None:
+    def __init__(self, run: Run, seed: int, prior: Prior, task: Aggregate) -> None:
         privacy: Any = run.problem.privacy
-        self.problem = run.problem
-        self.privacy, self.prior, self.task = privacy, run.problem.objective.prior, run.problem.objective.task
+        self.run, self.seed, self.prior, self.task, self.p = run, seed, prior, task, prior.probabilities
         self.notion = "ldp" if isinstance(privacy, LDP) else "lip-lower" if privacy.lower_only else "lip"
-        self.eps, self.ratio, self.p = float(privacy.eps), math.exp(float(privacy.eps)), self.prior.probabilities
-        self.run, self.rtol, self.deadline, self.seed = run, run.rtol, run.began + run.time_limit, seed
+        self.eps, self.ratio = float(privacy.eps), math.exp(float(privacy.eps))
+        self.deadline = run.began + run.time_limit
         self.solver = Clarabel() if run.method == "cvxpy" else run.solver
         self.name = "HiGHS" if self.solver is None else self.solver.name
         #: Values in the solver's units, the unit (a power of two), and the total variance in the solver's units.
         self.values, self.unit, self.variance = None, 1.0, 1.0 - float(self.p @ self.p)
-        if self.task.values is not None:
-            x = np.array(self.task.values)
-            x = x - float(sum(q * Fraction(v) for q, v in zip(self.prior.exact, self.task.values, strict=True)))
-            largest = 2.0 ** math.frexp(float(np.abs(x).max()))[1]
-            deviation = largest * math.sqrt(float(self.p @ (x / largest) ** 2))
+        #: One category of each value, and for each category which: their rows' mean is as good, the solver sees one of them.
+        self.equal = np.arange(self.p.size), np.arange(self.p.size)
+        if task.values is not None:
+            x, deviation = _centred(prior, task.values)
             self.unit = 2.0 ** (math.frexp(deviation)[1] - 1)
             self.values = x / self.unit
             self.variance = float(self.p @ self.values**2)
-        #: Categories with equal values may be one: their rows' mean is as good. The solver sees one of each group.
-        self.groups = np.arange(self.p.size)
-        if self.task.values is not None and self.notion != "lip-lower" and run.method in ("auto", "columns"):
-            self.groups = np.unique(self.task.values, return_inverse=True)[1].ravel()
-            if self.size == self.p.size:
-                self.groups = np.arange(self.p.size)
-
-    @property
-    def size(self) -> int:
-        """How many categories the solver sees."""
-        return int(self.groups.max()) + 1
-
-    @property
-    def _first(self) -> np.ndarray:
-        """One category of each that the solver sees."""
-        return np.unique(self.groups, return_index=True)[1]
+            if self.notion != "lip-lower" and run.method in ("auto", "columns") and len(set(task.values)) < self.p.size:
+                self.equal = np.unique(task.values, return_index=True, return_inverse=True)[1:]
+        #: The error under one-sided LIP, which asks least, so that it is below every other's; and what may be missed of it.
+        self.least = (2 / self.ratio - 1 / self.ratio**2) * self.variance
+        self.tolerance = max(0.5 * run.rtol * self.least, 1e-13)
+        #: To what prices are looked at in the end.
+        self.accuracy = ROUNDING if self.values is None else self.tolerance / 100
 
     @cached_property
     def pricer(self) -> Any:
         """The pricing problem that fits, exact wherever it can be."""
         lip = self.notion == "lip"
         if self.values is not None:
-            p = np.bincount(self.groups, self.p) if self.size < self.p.size else self.p
-            return (pricing.BoxSum if lip else pricing.ConeSum)(p, self.values[self._first], self.ratio)
+            return (pricing.BoxSum if lip else pricing.ConeSum)(self.p, self.values, self.ratio)
         return (pricing.BoxHistogram if lip else pricing.ConeHistogram)(self.p, self.ratio, self.prior.weights)
 
+    @cached_property
+    def relaxed(self) -> pricing.ConeHistogramRelaxed:
+        return pricing.ConeHistogramRelaxed(self.p, self.ratio, self.prior.weights)
+
     def solve(self, method: str) -> _Found:
-        d = len(self.prior)
+        p, d, ratio = self.p, self.p.size, self.ratio
         if method in ("enumeration", "cvxpy") and d > MOST_ENUMERATED:
             most = f"extreme posteriors are enumerated up to {MOST_ENUMERATED}; use 'columns'"
             raise ValueError(f"backend = {method!r} is not allowed for {d} categories: {most}")
         if self.notion == "lip-lower":
-            return self._simplex()
+            return self.closed(extreme_posteriors(p, ratio, self.notion), p, "closed form (simplex)")
         if self.certain:
-            return self._constant()
-        if method == "auto" and self.size == 2:
+            return self.closed(p[None], np.ones(1), "closed form (one output)")
+        if self.equal[0].size < d:
+            weights = [
+                sum(self.prior.weights[i] for i in np.flatnonzero(self.equal[1] == k))
+                for k in range(self.equal[0].size)
+            ]
+            return self.merged(
+                Prior(tuple(weights), tuple(range(len(weights)))), *self.equal, method, "equal values as one"
+            )
+        if method == "auto" and d == 2:
             return self._binary()
-        if method in ("enumeration", "cvxpy") or (method == "auto" and self.size <= ENUMERATED):
-            pricer, p = self.pricer, self.pricer.probabilities
-            rows = extreme_posteriors(p, self.ratio, self.notion)
-            found = lp.enumerate_all(p, self.ratio, rows, pricer.gain(rows), self.solver)
-            return self._generated(found, f"{self.name}, all extreme posteriors")
+        if method in ("enumeration", "cvxpy") or (method == "auto" and d <= ENUMERATED):
+            rows = extreme_posteriors(p, ratio, self.notion)
+            found = lp.enumerate_all(p, ratio, rows, self.pricer.gain(rows), self.solver)
+            return self._polished(found), f"{self.name}, all extreme posteriors"
         if self.task.values is None:
             return self._histogram()
-        found = lp.multilevel(self.pricer, tol=self._tolerance(), deadline=self.deadline, solver=self.solver)
-        return self._generated(found, f"{self.name}, column generation (exact pricing)")
+        found = lp.multilevel(self.pricer, tol=self.tolerance, deadline=self.deadline, solver=self.solver)
+        return self._polished(found), f"{self.name}, column generation (exact pricing)"
 
-    def made(self, method: str) -> tuple[lp.Generated, LIPCertificate, str, LIPMechanism]:
-        """The solution with its mechanism. Where floats hold neither it is one output if eps hides all up to the tolerance, or
-        else every category for itself, answered at random; where there are several, the best of each.
-        """
-        levels, tried, failure, wide = self._rare(method), [], None, True
-        for rare in levels:
-            try:
-                tried.append(self._exact(self._merged(rare) if rare.any() else self.solve(method)))
-            except SolverFailure as error:
-                failure = failure or error
-                continue
-            wide = bool(levels[-1].any()) and 1 - float(self._proven(tried[-1][1])) / self._value(tried[-1]) > self.rtol
-            if not wide or time.perf_counter() > self.deadline:
-                break
-        if wide:
-            if math.expm1(-self.eps) ** 2 <= self.rtol:  # what one-sided LIP gains, as a share of the variance
-                found, _, solver = self._constant()
-            elif failure is not None and not levels[-1].any():
-                raise failure
-            else:
-                joint = self.p * (1 + (self.ratio - 1) * np.eye(self.p.size))
-                mass = joint.sum(axis=1)
-                rows, weights, none = joint / mass[:, None], mass / mass.sum(), np.zeros(0)
-                gain = float(self.task.gain(rows, self.p) @ weights)
-                found, solver = (
-                    lp.Generated(rows, weights, gain, none, gain, self.p.size, 0, False),
-                    "randomised response",
-                )
-            tried.append(self._exact((found, _certificate("simplex", np.zeros(0), np.zeros(0)), solver)))
-        if len(tried) == 1:
-            return tried[0]
-        found, _, solver, mechanism = min(tried, key=self._value)
-        found = replace(found, timed_out=any(one[0].timed_out for one in tried))
-        return found, max((one[1] for one in tried), key=self._proven), solver, mechanism
+    def merged(self, prior: Prior, kept: np.ndarray, groups: np.ndarray, method: str, told: str) -> _Found:
+        """`solve` with each category answered as one of those `kept`, the one at its place in `groups`; `prior`: of these."""
+        values = self.task.values
+        task = self.task if values is None else Aggregate("sum", tuple(values[i] for i in kept))
+        inner = _Work(self.run, self.seed, prior, task)
+        found, solver = inner.solve(method)
+        scale = (inner.unit / self.unit) ** 2
+        found = replace(
+            found, posteriors=(found.posteriors / inner.p)[:, groups] * self.p, nu=found.nu[groups] * scale,
+            objective=found.objective * scale, bound=found.bound * scale,
+        )  # fmt: skip
+        return found, f"{solver}, {told}"
 
-    def _value(self, made: tuple[Any, Any, str, LIPMechanism]) -> float:
-        return made[3].enclose(self.problem.objective)[1]
-
-    def _rare(self, method: str) -> list[np.ndarray]:
-        """Categories that are so rare that they count for nothing, and where that is of no avail more and more of them.
-
-        Linear programs do not see what prices below every tolerance ask.
-        """
-        none = np.zeros(self.p.size, dtype=bool)
-        if self.notion == "lip-lower" or method != "auto" or self.run.solver is not None:
-            return [none]
-        lost = self.p if self.values is None else self.p * (1 + np.abs(self.values)) ** 2
-        unseen = (self.p <= UNSEEN) & (lost <= DEAR * self._least())
-        counts = np.where(unseen, lost * self.ratio / self._tolerance(), math.inf)
-        levels = {int(rare.sum()): rare for rare in (counts <= share for share in RARE)}
-        return [rare for number, rare in levels.items() if number < self.p.size - 1] or [none]
-
-    def _merged(self, rare: np.ndarray) -> _Found:
-        """`solve` with rare categories answered as the others whose values are nearest."""
-        kept = np.flatnonzero(~rare)
-        near = 0 if self.values is None else np.abs(np.subtract.outer(self.values, self.values[kept])).argmin(axis=1)
-        groups = np.where(rare, near, np.cumsum(~rare) - 1)
-        merged = np.bincount(groups, self.p)
-        prior = Prior.of(merged / merged.sum(), [self.prior.categories[i] for i in kept])
-        task = self.task if self.task.values is None else Aggregate("sum", tuple(self.task.values[i] for i in kept))
-        privacy = self.privacy if self.notion == "ldp" else replace(self.privacy, prior=prior)
-        problem = Problem(privacy, Alphabet(prior.categories), BayesRisk(task, prior))
-        inner = _Work(replace(self.run, problem=problem), self.seed)
-        found, _, solver = inner.solve("auto")
-        posteriors, nu = (found.posteriors / inner.p)[:, groups] * self.p, found.nu[groups] / self.unit**2
-        if self.certain:
-            constant, certificate, _ = self._constant()
-            nu = constant.nu
-        elif self.values is None and self.notion == "lip":
-            few = [self._priced(nu)[1]] if self.pricer.visits_all else []
-            certificate = max([self.chord(nu), *few], key=self._proven)
-        else:
-            nu, certificate = self._priced(nu)
-        return replace(found, posteriors=posteriors, nu=nu), certificate, f"{solver}, rare categories as others"
-
-    def _proven(self, certificate: LIPCertificate) -> Fraction:
-        try:
-            return certificate.proven(self.problem)
-        except Refusal:  # more sets matter than a proof may visit
-            return Fraction(-1)
-
-    def _priced(self, nu: np.ndarray) -> tuple[np.ndarray, LIPCertificate]:
-        return self._proof(nu, self.pricer.price(nu[self._first], self._accuracy()))
-
-    def _proof(self, nu: np.ndarray, priced: pricing.Priced) -> tuple[np.ndarray, LIPCertificate]:
-        """The prices in the units of the loss, and their certificate."""
-        if len(priced.knots) == 0:
-            nu = nu + priced.excess
-        method: Method = "knots" if self.task.values is not None else "chord" if len(priced.knots) else "vertices"
-        nu = nu * self.unit**2
-        return nu, _certificate(method, nu, priced.knots * [self.unit, self.unit**2])
-
-    def _accuracy(self) -> float:
-        """To what the certificate's prices are looked at."""
-        return self._tolerance() / 100 if self.task.values else ROUNDING
-
-    def _exact(self, made: _Found) -> tuple[lp.Generated, LIPCertificate, str, LIPMechanism]:
-        found, certificate, solver = made
-        try:
-            mechanism = LIPMechanism.private(self.privacy, self.prior, found.posteriors, found.weights, self.task)
-            return found, certificate, solver, mechanism
-        except ValueError as error:
-            raise SolverFailure(f"the solver's answer is too inexact: {error}") from None
+    def closed(self, rows: np.ndarray, weights: np.ndarray, told: str, nu: np.ndarray | None = None) -> _Found:
+        """Posteriors that are known; without prices `nu` they count for nothing."""
+        gain, nu = float(self.pricer.gain(rows) @ weights), np.zeros(self.p.size) if nu is None else nu
+        return lp.Generated(rows, weights, gain, nu, gain, len(rows), 0, False), told
 
     @cached_property
     def others(self) -> float:
         """The probability of all categories but the most probable one."""
         return float(1 - max(self.prior.exact))
 
-    @property
+    @cached_property
     def certain(self) -> bool:
         """Whether one category is all but certain: what can be learned is then a share of about `others` of the loss, and floats
         do not hold it.
@@ -460,104 +368,109 @@ class _Work:
         if self.values is not None and self.notion == "ldp":
             return False
         lo, hi = pricing.box(self.p, self.ratio)
-        return bool((hi <= lo).any()) or self.others * self.ratio**2 <= min(self.rtol, CERTAIN) / 16
+        return bool((hi <= lo).any()) or self.others * self.ratio**2 <= min(self.run.rtol, CERTAIN) / 16
 
-    def _constant(self) -> _Found:
-        """One output, whose posterior is the prior, with prices that leave squares of `others`."""
-        p, ratio = self.p, self.ratio
-        method: Method = "knots"
-        nu, knots = np.zeros(p.size), np.zeros((1, 2))
-        if self.values is None:  # sum r_i^2 - nu.r is (1 - r_j)^2 and squares of the others
-            method = "chord"
-            nu, knots = np.where(np.arange(p.size) == np.argmax(p), 1.0, -1.0), np.array([[0.0, 1.0]])
-            if self.notion == "ldp":  # between these levels the others bound r_j on either side
-                ends = (1 + 2 * self.others + 2**-50) / ratio, 1 - ratio * self.others - 2**-50
-                knots = np.array([[t, 1.0] for t in sorted(ends)])
-        gain = 0.0 if self.values is not None else float(p @ p)
-        found = lp.Generated(p[None], np.ones(1), gain * self.unit**2, nu, gain * self.unit**2, 1, 0, False)
-        return found, _certificate(method, nu, knots), "closed form (one output)"
+    def proofs(self, nu: np.ndarray) -> Iterator[tuple[Fraction, LIPCertificate]]:
+        """What these prices prove, in the order in which it is to be tried: one-sided LIP's bound, where a solve stops early or
+        floats end, is the last.
+        """
+        if self.notion == "lip-lower":
+            pass
+        elif self.certain:
+            yield self._constant()
+        elif self.values is not None:
+            yield self._proof("knots", nu, self.pricer.price(nu, self.accuracy).knots)
+            if self.notion == "ldp" and self.ratio > ROUNDED:
+                # e^eps times a rounding error is proven away by larger prices, by less than that.
+                for raised in nu + np.ldexp(np.abs(nu).max(), np.arange(-54, -44))[:, None]:
+                    if time.perf_counter() > self.deadline:
+                        break
+                    yield self._proof("knots", raised, self.pricer.price(raised, self.accuracy).knots)
+        elif self.notion == "lip":
+            chord, level = pricing.box_chord(self.p, self.ratio)
+            yield self._proof("chord", chord, np.array([[0.0, level]]))
+            if self.pricer.visits_all:
+                yield self._proof("vertices", nu + self.pricer.price(nu, self.accuracy).excess)
+        else:
+            priced = self.pricer.price(nu, self.accuracy)
+            found = self._proof("chord" if len(priced.knots) else "vertices", nu + priced.excess, priced.knots)
+            yield found
+            if found[0] < 0:  # in integers, or with rare categories, more sets matter than in floats
+                yield self._proof("chord", nu, self.relaxed.price(nu, pricing.RELAXED).knots)
+        yield self._proof("simplex", nu[:0])
 
-    def _tolerance(self) -> float:
-        return max(0.5 * self.rtol * self._least(), 1e-13)
+    def _proof(self, method: Method, nu: np.ndarray, knots: np.ndarray = NO_KNOTS) -> tuple[Fraction, LIPCertificate]:
+        """In the units of the loss, with as many of the knots as a proof may have steps for; -1 where that is too few."""
+        with np.errstate(over="ignore"):  # of categories that are too rare to count
+            nu = np.clip(nu * self.unit**2, -(LARGEST**2), LARGEST**2)
+        thin = -(-len(knots) * nu.size // STEPS) or 1
+        knots = knots[::thin] * [self.unit, self.unit**2]
+        certificate = LIPCertificate(method, tuple(nu.tolist()), tuple((t, v) for t, v in knots.tolist()))
+        try:
+            return certificate.proven(self.run.problem), certificate
+        except Refusal:  # more sets matter than a proof may visit
+            return Fraction(-1), certificate
 
-    def _least(self) -> float:
-        """The error under one-sided LIP, which asks least, so that it is below every other's."""
-        return (2 / self.ratio - 1 / self.ratio**2) * self.variance
-
-    def _simplex(self) -> _Found:
-        """As many extreme posteriors as categories: their weights are the prior."""
-        vertices, none = extreme_posteriors(self.p, self.ratio, self.notion), np.zeros(0)
-        gain = float(self.task.gain(vertices, self.p) @ self.p)
-        found = lp.Generated(vertices, self.p, gain, none, gain, self.p.size, 0, False)
-        return found, _certificate("simplex", none, none), "closed form (simplex)"
+    def _constant(self) -> tuple[Fraction, LIPCertificate]:
+        """Prices for one output, whose posterior is the prior, that leave squares of `others`."""
+        if self.values is not None:
+            return self._proof("knots", np.zeros(self.p.size), np.zeros((1, 2)))
+        # sum r_i^2 - nu.r is (1 - r_j)^2 and squares of the others
+        nu, ends = np.where(np.arange(self.p.size) == np.argmax(self.p), 1.0, -1.0), [0.0]
+        if self.notion == "ldp":  # between these levels the others bound r_j on either side
+            ends = sorted([(1 + 2 * self.others + 2**-50) / self.ratio, 1 - self.ratio * self.others - 2**-50])
+        return self._proof("chord", nu, np.array([[t, 1.0] for t in ends]))
 
     def _binary(self) -> _Found:
         """The two ends of the interval of posteriors; the dual is the line through them."""
-        p, pricer = self.pricer.probabilities, self.pricer
+        p, told = self.p, "closed form (two posteriors)"
         ends = extreme_posteriors(p, self.ratio, self.notion)
         ends = ends[[int(np.argmin(ends[:, 1])), int(np.argmax(ends[:, 1]))]]
         low, high = ends[:, 1]
         if not low < high:
-            return self._constant()
-        weights = np.array([high - p[1], p[1] - low]) / (high - low)
-        gain_low, gain_high = pricer.gain(ends)
-        nu = gain_low + (gain_high - gain_low) / (high - low) * (np.array([0.0, 1.0]) - low)
-        objective = float(weights @ pricer.gain(ends))
-        exact = lp.Generated(ends, weights, objective, nu, objective, 2, 0, False)
-        return self._generated(exact, "closed form (two posteriors)")
+            return self.closed(p[None], np.ones(1), "closed form (one output)")
+        weights, gains = np.array([high - p[1], p[1] - low]) / (high - low), self.pricer.gain(ends)
+        line = gains[0] + (gains[1] - gains[0]) / (high - low) * (np.array([0.0, 1.0]) - low)
+        return self._polished(self.closed(ends, weights, told, line)[0]), told
 
     def _histogram(self) -> _Found:
         """The prior split into posteriors that fill up, against the chord bound; where they leave a gap, column generation, with
         every vertex visited where they are few.
         """
-        pricer, tol, p = self.pricer, self._tolerance(), self.p
+        pricer, tol, p = self.pricer, self.tolerance, self.p
         rng = np.random.default_rng(self.seed)
         if self.notion == "lip":
-            few, found = pricer.visits_all, histogram.box_split(p, self.ratio)
-            tol = max(tol, self.rtol / 2 * (1 - found.bound))
+            few, found, told = pricer.visits_all, histogram.box_split(p, self.ratio), "the prior split into posteriors"
+            tol = max(tol, self.run.rtol / 2 * (1 - found.bound))
             if found.bound - found.objective <= tol or not (few or p.size <= COLUMNS):
-                return self._chord(found)
+                return found, told
             if few:  # of a uniform prior the chord's prices prove the split optimal, once all vertices are looked at
                 best = float(found.nu @ p) + pricer.price(found.nu, tol).excess
                 if best - found.objective <= tol:
-                    return self._generated(replace(found, bound=best), "the prior split into posteriors")
+                    return self._polished(replace(found, bound=best)), told
             start = np.vstack([found.posteriors, pricing.filling_posteriors(p, self.ratio, rng, 4)])
             if not few:
                 return self._filled(found, start, rng, tol)
-            centre, radius = found.nu, float(np.ptp(found.nu)) + 1 / p.size
         else:
-            relaxed = pricing.ConeHistogramRelaxed(p, self.ratio, self.prior.weights)
             tau = (1 + self.ratio) / (2 * self.ratio)  # near the optimum: the chord there
             about = 1 - (1 + self.ratio) * tau * float(p @ p) + self.ratio * tau**2 * float(p @ p)
             # Splitting loses some more than the program over levels.
-            found = histogram.levels(relaxed, max(self.rtol / 16 * about, pricing.RELAXED), self.deadline)
-            tol, late = max(tol, self.rtol / 2 * (1 - found.bound)), time.perf_counter() > self.deadline
+            found = histogram.levels(self.relaxed, max(self.run.rtol / 16 * about, pricing.RELAXED), self.deadline)
+            tol, late = max(tol, self.run.rtol / 2 * (1 - found.bound)), time.perf_counter() > self.deadline
             wide = found.bound - found.objective > tol
             if not late and wide and len(pricer.price(found.nu, tol).knots):  # too many sets
-                pricer, tol = relaxed, max(tol, pricing.RELAXED)
+                pricer, tol = self.relaxed, max(tol, pricing.RELAXED)
                 wide = found.bound - found.objective > tol
             if late or not wide:
-                self.pricer, found = relaxed, replace(found, timed_out=wide)
-                return self._generated(found, f"{self.name}, program over levels")
-            start = pricing.shuffled(found.posteriors, self.prior.weights, rng, 4 * p.size)
-            start, centre, radius = np.vstack([found.posteriors, start]), found.nu, float(np.ptp(found.nu)) + 1 / p.size
+                self.pricer = self.relaxed
+                return self._polished(replace(found, timed_out=wide)), f"{self.name}, program over levels"
+            more = pricing.shuffled(found.posteriors, self.prior.weights, rng, 4 * p.size)
+            start = np.vstack([found.posteriors, more])
         found = lp.generate(
-            pricer, start, found.weights, centre, radius, tol=tol, deadline=self.deadline, solver=self.solver,
-            patience=lp.PATIENCE if self.notion == "lip" else RELAXED_PATIENCE,
+            pricer, start, found.weights, found.nu, float(np.ptp(found.nu)) + 1 / p.size, tol=tol, deadline=self.deadline,
+            solver=self.solver, patience=lp.PATIENCE if self.notion == "lip" else RELAXED_PATIENCE,
         )  # fmt: skip
-        return self._generated(found, f"{self.name}, column generation")
-
-    def chord(self, nu: np.ndarray) -> LIPCertificate:
-        """The certificate of the chord bound: with these prices under LDP, and those of its own under LIP."""
-        if self.notion == "lip":
-            return self._chord(histogram.box_split(self.p, self.ratio))[1]
-        relaxed = pricing.ConeHistogramRelaxed(self.p, self.ratio, self.prior.weights)
-        return _certificate("chord", nu, relaxed.price(nu, pricing.RELAXED).knots)
-
-    def _chord(self, found: lp.Generated) -> _Found:
-        """The certificate of the chord bound."""
-        level = np.array([[0.0, pricing.box_chord(self.p, self.ratio)[1]]])
-        return found, _certificate("chord", found.nu, level), "the prior split into posteriors"
+        return self._polished(found), f"{self.name}, column generation"
 
     def _filled(self, split: lp.Generated, start: np.ndarray, rng: np.random.Generator, tol: float) -> _Found:
         """More posteriors that fill up than `split` has, against its bound."""
@@ -578,40 +491,101 @@ class _Work:
                 break
             rows = pricing.filling_posteriors(p, self.ratio, rng, 6, nu)
         posteriors, weights = lp.polish(found, p)
-        made = replace(found, posteriors=posteriors, weights=weights)
-        return *self._chord(made)[:2], f"{self.name}, filling posteriors against the chord bound"
+        return replace(
+            found, posteriors=posteriors, weights=weights
+        ), f"{self.name}, filling posteriors against the chord bound"
 
-    def _generated(self, found: lp.Generated, solver: str) -> _Found:
-        """Into the units of the loss, with the knots of the proof."""
-        pricer, p, groups = self.pricer, self.pricer.probabilities, self.groups
+    def _polished(self, found: lp.Generated) -> lp.Generated:
+        """With prices at which the used posteriors have reduced cost 0 to full precision, if they are better."""
+        pricer, p, nu = self.pricer, self.p, found.nu
         posteriors, weights = lp.polish(found, p)
-        unit, nu, accuracy = self.unit, found.nu, self._accuracy()
-        # Prices at which the used posteriors have reduced cost 0 to full precision, if they are better.
-        priced = pricer.price(nu, accuracy)
         missing = pricer.gain(posteriors) - posteriors @ nu
         sharp = nu + np.linalg.lstsq(posteriors / p, missing, rcond=None)[0] / p
-        again = pricer.price(sharp, accuracy)
-        if float(sharp @ p) + again.excess < float(nu @ p) + priced.excess:
-            nu, priced = sharp + again.excess, pricer.price(sharp + again.excess, accuracy)
-        if self.size < self.p.size:
-            posteriors, solver = (posteriors / p)[:, groups] * self.p, f"{solver}, equal values as one"
-        prices, certificate = self._proof(nu[groups], priced)
-        found = replace(
-            found, posteriors=posteriors, weights=weights, nu=prices, objective=found.objective * unit**2,
-            bound=found.bound * unit**2,
-        )  # fmt: skip
-        if isinstance(pricer, pricing.ConeSum) and self.ratio > ROUNDED:
-            # e^eps times a rounding error is proven away by larger prices, by less than that: the least that suffice.
-            best = certificate.proven(self.problem)
-            for shift in np.ldexp(np.abs(nu).max(), np.arange(-54, -44)):
-                if time.perf_counter() > self.deadline:
-                    break
-                knots = pricer.price(nu + shift, accuracy).knots * [unit, unit**2]
-                raised = (nu + shift)[groups] * unit**2
-                other = _certificate("knots", raised, knots)
-                if (proven := other.proven(self.problem)) > best:
-                    best, certificate, found = proven, other, replace(found, nu=raised)
-        return found, certificate, solver
+        excess, again = (pricer.price(prices, self.accuracy).excess for prices in (nu, sharp))
+        if float(sharp @ p) + again < float(nu @ p) + excess:
+            nu = sharp + again
+        return replace(found, posteriors=posteriors, weights=weights, nu=nu)
+
+
+class _Best:
+    """The best mechanism and the best proof that a search came to."""
+
+    found: lp.Generated
+    solver: str
+    mechanism: LIPMechanism
+    certificate: LIPCertificate
+
+    def __init__(self, work: _Work) -> None:
+        self.work, self.run, self.timed_out = work, work.run, False
+        self.value, self.proven = math.inf, Fraction(-1)
+
+    @property
+    def wide(self) -> bool:
+        return not 1 - float(self.proven) / self.value <= self.run.rtol
+
+    def search(self) -> None:
+        """Solve. Where linear programs fail rare categories are merged, more and more; where floats hold neither mechanism nor
+        prices it is one output if eps hides all up to the tolerance, or else every category for itself, answered at random.
+        """
+        work, failure, ladder = self.work, None, self._rare()
+        for rare in ladder:
+            try:
+                self._take(*(self._without(rare) if rare.any() else work.solve(self.run.method)))
+            except SolverFailure as error:
+                failure = failure or error
+            if not self.wide or (math.isfinite(self.value) and time.perf_counter() > work.deadline):
+                return
+        if not ladder[-1].any() and failure is None:
+            return
+        if math.expm1(-work.eps) ** 2 <= self.run.rtol:  # what one-sided LIP gains, as a share of the variance
+            self._take(*work.closed(work.p[None], np.ones(1), "closed form (one output)"))
+        elif failure is not None and not ladder[-1].any():
+            raise failure
+        else:
+            joint = work.p * (1 + (work.ratio - 1) * np.eye(work.p.size))
+            mass = joint.sum(axis=1)
+            self._take(*work.closed(joint / mass[:, None], mass / mass.sum(), "randomised response"))
+
+    def _take(self, found: lp.Generated, solver: str) -> None:
+        """Keep the mechanism, and what its prices prove, if they are better than what there is."""
+        work, problem = self.work, self.run.problem
+        try:
+            mechanism = LIPMechanism.private(problem.privacy, work.prior, found.posteriors, found.weights, work.task)
+        except ValueError as error:
+            raise SolverFailure(f"the solver's answer is too inexact: {error}") from None
+        self.timed_out |= found.timed_out
+        value = mechanism.enclose(problem.objective)[1]
+        if value < self.value:
+            self.found, self.solver, self.mechanism, self.value = found, solver, mechanism, value
+        self.run.progress("certificate")
+        for proven, certificate in work.proofs(found.nu):
+            if proven > self.proven:
+                self.certificate, self.proven = certificate, proven
+            if not self.wide:
+                break
+
+    def _rare(self) -> list[np.ndarray]:
+        """Categories that are so rare that they count for nothing, and where that is of no avail more and more of them.
+
+        Linear programs do not see what prices below every tolerance ask.
+        """
+        work, p = self.work, self.work.p
+        none = np.zeros(p.size, dtype=bool)
+        if work.notion == "lip-lower" or self.run.method != "auto" or self.run.solver is not None:
+            return [none]
+        lost = p if work.values is None else p * (1 + np.abs(work.values)) ** 2
+        unseen = (p <= UNSEEN) & (lost <= DEAR * work.least)
+        counts = np.where(unseen, lost * work.ratio / work.tolerance, math.inf)
+        levels = {int(rare.sum()): rare for rare in (counts <= share for share in RARE)}
+        return [rare for number, rare in levels.items() if number < p.size - 1] or [none]
+
+    def _without(self, rare: np.ndarray) -> _Found:
+        """`solve` with rare categories answered as the others whose values are nearest."""
+        kept, x = np.flatnonzero(~rare), self.work.values
+        near = 0 if x is None else np.abs(np.subtract.outer(x, x[kept])).argmin(axis=1)
+        groups = np.where(rare, near, np.cumsum(~rare) - 1)
+        mass = np.bincount(groups, self.work.p)
+        return self.work.merged(Prior.of(mass / mass.sum()), kept, groups, "auto", "rare categories as others")
 
 
 def extreme_posteriors(p: np.ndarray, ratio: float, notion: str) -> np.ndarray:

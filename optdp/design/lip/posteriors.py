@@ -99,16 +99,7 @@ class Master:
         self.session.add_columns(gains, csc_matrix((z[row, column], column, starts), shape=(self.d + 1, gains.size)))
 
     def within(self, deadline: float, box: Box | None) -> Solved | None:
-        """`solve`, or None where it is stopped at the deadline."""
-        try:
-            return self.solve(box, deadline)
-        except SolverFailure as stopped:
-            if stopped.status is LinearStatus.TIME_LIMIT:
-                return None
-            raise
-
-    def solve(self, box: Box | None, deadline: float = math.inf) -> Solved:
-        """(objective, prices, weights, largest slack); without a box there is no slack."""
+        """(objective, prices, weights, largest slack), or None where it is stopped at the deadline; without a box no slack."""
         if box is None:
             self.session.change(self.slack, upper=np.zeros(self.slack.stop))
         else:
@@ -121,6 +112,8 @@ class Master:
             if self.own and not self._good(found):
                 left = deadline - time.perf_counter()
                 found = self._better(found, INSIDE.solve(self.session.program, time_limit=left))
+        if found.status is LinearStatus.TIME_LIMIT:
+            return None
         if not found.usable:
             raise SolverFailure(f"the linear program over posteriors: {found.message}", found.status)
         prices = found.row_dual[:-1] / (self.p * self.scale) + found.row_dual[-1]
@@ -140,13 +133,13 @@ class Master:
         return found if worse else other
 
     def _missed(self, found: LinearResult) -> float:
-        """By how much a row or the sign of a variable is missed."""
-        at = self.slack.stop + 1
-        off = self.rows @ found.x[:at] - self.right
+        """By how much a row is missed without what is below 0, which is dropped: of a rare category little is much."""
+        x, at = np.maximum(found.x, 0.0), self.slack.stop + 1
+        off = self.rows @ x[:at] - self.right
         for z in self.entries:
-            off += found.x[at : at + len(z)] @ z
+            off += x[at : at + len(z)] @ z
             at += len(z)
-        return max(-float(found.x.min()), float(abs(off).max()))
+        return float(abs(off).max())
 
 
 def generate(
@@ -236,7 +229,9 @@ def enumerate_all(
     """The program over a given list of posteriors (all extreme ones), in one solve."""
     master = Master(p, ratio, solver, boxed=False)
     master.add(posteriors, gains)
-    objective, nu, weights, _ = master.solve(None)
+    solved = master.within(math.inf, None)
+    assert solved is not None
+    objective, nu, weights, _ = solved
     excess = float((gains - posteriors @ nu).max())
     bound = float(nu @ p) + excess
     return Generated(*master.used(weights), objective, nu + excess, bound, len(gains), 1, False)

@@ -123,8 +123,8 @@ class BoxSum(Sum):
 
     @cached_property
     def _bounds(self) -> tuple[np.ndarray, np.ndarray]:
-        """Those that the guarantee asks, not narrower as `box` has them: there one of two categories is full where that one only
-        holds what the other leaves, and the price at which the knapsack is full is not that of the categories they stand for.
+        """Those that the guarantee asks, not narrower as `box` has them: with what the others leave in floats, column generation
+        ends further from the optimum at large eps.
         """
         return self.probabilities / self.ratio, np.minimum(self.ratio * self.probabilities, 1.0)
 
