@@ -58,7 +58,7 @@ def register(commands: Commands) -> None:
 
 
 def _verify(args: argparse.Namespace) -> int:
-    from optdp.exact import work
+    from optdp.exact import enclosures, work
     from optdp.exact.check import Verification
     from optdp.exact.fields import load
     from optdp.exact.numbers import above, below
@@ -77,9 +77,14 @@ def _verify(args: argparse.Namespace) -> int:
                 f"  {found.mechanism!r}",
             ]  # fmt: skip
         elif isinstance(found, Plan):
-            checks = [(part.name, c) for part in found.parts for c in part.mechanism.check_privacy(optdp.LDP(part.eps))]
-            told = [repr(found), f"  {found.statement()}"]
-            verification = Verification([replace(check, name=f"{column}, {check.name}") for column, check in checks])
+            told, checks = [repr(found), f"  {found.statement()}", f"  guarantee: {found.guarantee()}"], []
+            for unit in found.units:  # each by what it proves, where the plan may allow more
+                columns, ratio = ", ".join(part.name for part in unit), found.ratio([unit[0].name])
+                own = optdp.LDP(enclosures.log_of(ratio))
+                told.append(f"  {columns}: {own}")
+                shown = unit[0].mechanism.check_privacy(own) if len(unit) == 1 else [own.check(ratio)]
+                checks += [replace(check, name=f"{columns}, {check.name}") for check in shown]
+            verification = Verification(checks)
         else:
             guarantee = found.guarantee()
             told = [repr(found), f"  guarantee: {guarantee}"]
