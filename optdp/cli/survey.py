@@ -373,22 +373,17 @@ def _outputs(mechanism: optdp.Mechanism, values: Any, name: str) -> Any:
 
 def _page(found: dict[str, Estimate], refused: dict[str, str], title: Callable[[str], str], source: str) -> str:
     """A self-contained page: a figure with error bars and a table for each answer."""
-    import io
     from html import escape
 
-    from optdp.report.plots import figure_of, pyplot
+    from optdp.report.plots import figure_of, svg
+    from optdp.report.report import html_page
 
-    parts = []
+    parts = [f"<h1>{escape(source)}</h1>"]
     for name, answer in found.items():
-        frame = answer.to_frame()
-        figure = figure_of(answer.plot())
-        stream = io.StringIO()
-        figure.savefig(stream, format="svg")
-        pyplot().close(figure)
-        picture = stream.getvalue()
+        frame, picture = answer.to_frame(), svg(figure_of(answer.plot()))
         parts.append(
-            f"<h2>{escape(title(name))}</h2>{picture[picture.index('<svg') :]}{frame.to_html(border=0)}"
+            f"<h2>{escape(title(name))}</h2>{picture}{frame.to_html(border=0)}"
             f"<p>{escape(answer.method)}. Assumes: {escape(answer.assumptions)}. n = {answer.n}.</p>"
         )
     parts += [f"<h2>{escape(title(name))}</h2><p>No estimate: {escape(why)}.</p>" for name, why in refused.items()]
-    return f'<!doctype html><meta charset="utf-8"><title>{escape(source)}</title><h1>{escape(source)}</h1>{"".join(parts)}\n'
+    return html_page(source, "\n".join(parts))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import importlib
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -54,7 +55,7 @@ def register(commands: Commands) -> None:
     option(parser, "--out", "demo-output", "where the figure goes", metavar="FOLDER")
     option(parser, "--eps", 1.0, "privacy parameter", type=options.parse_number)
     option(parser, "--seed", 0, "seed of the demonstration")
-    parser.set_defaults(run=_demo)
+    parser.set_defaults(run=lambda args: importlib.import_module("optdp.cli.tour").run(args.out, args.eps, args.seed))
 
 
 def _verify(args: argparse.Namespace) -> int:
@@ -124,9 +125,3 @@ def _all(args: argparse.Namespace) -> int:
     files.write_text(args.html, gap_page())
     print(f"{args.html} written", file=options.beside(args.html))
     return 0
-
-
-def _demo(args: argparse.Namespace) -> int:
-    from optdp.cli.tour import run
-
-    return run(args.out, eps=args.eps, seed=args.seed)

@@ -515,19 +515,20 @@ def plan(
                     raise ValueError(f"{what}[{name!r}] is not allowed: the schema has no such column")
     if not isinstance(goal, Mapping):
         require.choice("goal", goal, GOALS)
-    for name, asked in goal.items() if isinstance(goal, Mapping) else ():
-        if isinstance(schema[name], Category) and asked != "frequencies":
-            raise ValueError(f"goal[{name!r}] = {asked!r} is not allowed: categories have 'frequencies'")
-    wanted = {name: goal if isinstance(goal, str) else goal.get(name, "mean") for name in schema}
-    wanted |= {name: "frequencies" for name, column in schema.items() if isinstance(column, Category)}
-    goals = {name: require.choice("goal", asked, GOALS) for name, asked in wanted.items()}
-    if any(g == "frequencies" for name, g in goals.items() if not isinstance(schema[name], Category)):
-        raise ValueError("goal = 'frequencies' is not allowed for numbers: use 'distribution'")
+    goals: dict[str, str] = {}
     for name, column in schema.items():
-        if isinstance(column.domain, Interval) and goals[name] in ("mean", "answers"):  # whose squares count
-            refuse_width(f"schema[{name!r}]", column.domain)
-        if isinstance(column.domain, Interval) and goals[name] != "answers":
-            refuse_few_floats(f"schema[{name!r}]", column.domain, FLOATS)
+        own = "frequencies" if isinstance(column, Category) else "mean" if isinstance(goal, Mapping) else goal
+        asked = goal.get(name, own) if isinstance(goal, Mapping) else own
+        if own == "frequencies" != asked:
+            raise ValueError(f"goal[{name!r}] = {asked!r} is not allowed: categories have 'frequencies'")
+        goals[name] = require.choice("goal", asked, GOALS)
+        if isinstance(column.domain, Interval):
+            if asked == "frequencies":
+                raise ValueError("goal = 'frequencies' is not allowed for numbers: use 'distribution'")
+            if asked in ("mean", "answers"):  # whose squares count
+                refuse_width(f"schema[{name!r}]", column.domain)
+            if asked != "answers":
+                refuse_few_floats(f"schema[{name!r}]", column.domain, FLOATS)
     weight = {name: require.real("weights", (weights or {}).get(name, 1.0), low=0.0, open_low=True) for name in schema}
     heaviest = max(weight.values())  # by which they are divided: sums of the largest floats are none
     tell, made = Progress(progress), dict[Any, tuple[Mechanism, float]]()
@@ -637,8 +638,8 @@ def _mechanism(column: Column, goal: str, eps: Number, people: int) -> tuple[Mec
     """
     domain = column.domain
     if isinstance(domain, OneHot):
-        oracle: Any = solve_frequency(eps, list(domain.names)).mechanism
-        return oracle, math.sqrt(float(oracle.exact_value) / domain.d)
+        oracle = solve_frequency(eps, list(domain.names)).mechanism
+        return oracle, unit_error(oracle, goal, domain)
     if goal == "mean":  # the best of all unbiased mechanisms, and so of all estimates that are averages
         if float(eps) < FAINTEST:
             told = f"eps = {rounded_up(eps)} is not allowed for goal = {goal!r}: it must be at least {FAINTEST:g}"

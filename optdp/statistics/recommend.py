@@ -258,14 +258,12 @@ def _ranked(
             return _needed(mechanism, population, q, error, crowd, found) if mechanism is recommended()[1] else None
         return max(1, math.ceil((unit / error) ** 2)) if unit / error <= math.sqrt(PEOPLE) else None
 
-    if population is not None:
-        units, refused = rated()
-    elif key in _RATED:
-        units, refused = _RATED[key]
-    else:
-        if len(_RATED) >= 8:
-            _RATED.clear()
-        units, refused = _RATED[key] = rated()
+    known = _RATED if population is None else {}
+    if key not in known:
+        if len(known) >= 8:
+            known.clear()
+        known[key] = rated()
+    units, refused = known[key]
     if n is None and error is not None:
         needed = people(*recommended())
         if needed is None and goal != "quantile":
