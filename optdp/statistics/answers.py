@@ -210,11 +210,8 @@ class Answers(tables.Printed, Mapping[str, Estimate]):
         interval, band = probabilities(partial(averaged, share, error, n, span), value, self.level)
         # What the noise alone makes of this share of people with the pair: also where nothing or everything is counted.
         own, other = np.multiply(*(_second_moments(part.mechanism) for part in parts)) - (1.0, 0.0)
-        error = (
-            np.maximum(error, np.sqrt((share * own + (1 - share) * other) / n))
-            if n > 1
-            else np.full(share.size, np.inf)
-        )
+        least = np.sqrt((share * own + (1 - share) * other) / n) if n > 1 else np.inf
+        error = np.maximum(error, least)
         method = (
             "averages of products of unbiased indicators; score and normal intervals, or those of bounded numbers; "
             "the values are the nearest probabilities that sum to 1"

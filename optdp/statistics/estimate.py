@@ -129,11 +129,8 @@ def estimate(
     if symbols:
         return _symbols(mechanism, data, ask)
     if what == "mean" and prior is None:
-        return (
-            mean_direction(mechanism, data, ask)
-            if isinstance(domain, Circle)
-            else mean_of_numbers(mechanism, data, ask)
-        )
+        mean = mean_direction if isinstance(domain, Circle) else mean_of_numbers
+        return mean(mechanism, data, ask)
     return _binned(mechanism, data, ask, bins)
 
 
@@ -423,8 +420,7 @@ def _crossing(cdf: np.ndarray, edges: np.ndarray, q: float) -> float:
     """Where the piecewise linear distribution function first reaches q."""
     heights = np.concatenate([[0.0], np.maximum.accumulate(cdf)])
     heights /= heights[-1]
-    k = int(np.searchsorted(heights, q))
-    k = min(max(k, 1), edges.size - 1)
+    k = min(max(int(np.searchsorted(heights, q)), 1), edges.size - 1)
     rise = heights[k] - heights[k - 1]
     share = (q - heights[k - 1]) / rise if rise > 0 else 0.0
     return float(edges[k - 1] + share * (edges[k] - edges[k - 1]))
@@ -459,10 +455,8 @@ def _oracle(oracle: FrequencyOracle, data: Data, ask: Ask, categories: Any, prog
     if ask.prior is not None:
         raise ValueError("prior is not allowed here: it is for mechanisms on an alphabet or an interval")
     sums, squares, n = data.supports(categories, progress)
-    gap, rate = (
-        abs(float(oracle.exact_gap)),
-        sorted(map(float, oracle.exact_rates)),
-    )  # the own category may have the smaller T
+    gap = abs(float(oracle.exact_gap))
+    least, most = sorted(map(float, oracle.exact_rates))  # the own category may have the smaller T
     labels = oracle.domain.labels if categories is None else np.ravel(np.asarray(categories)).tolist()
     found = oracle.frequencies(sums / n)
     here, every = np.clip(found, 0.0, 1.0), categories is None
@@ -472,7 +466,7 @@ def _oracle(oracle: FrequencyOracle, data: Data, ask: Ask, categories: Any, prog
         noise = here * spread[0] + (1 - here) * spread[1]
         error = np.sqrt(np.maximum(sums / n * (1 - sums / n), noise) / n) / gap
         interval, band = probabilities(
-            lambda p: np.sort(oracle.frequencies(rates(sums, n, rate[0], rate[1], p)), axis=0), value, ask.level
+            lambda p: np.sort(oracle.frequencies(rates(sums, n, least, most, p)), axis=0), value, ask.level
         )
         method = "counts of supporting messages, corrected; exact binomial intervals"
     else:

@@ -390,7 +390,7 @@ class Plan(tables.Printed):
                     raise FieldError(f"{own}.{name} = 0 is not allowed: it must be above 0")
             try:
                 known = _unit(part, max(round(self.n * (self.reported / len(self.units))), 1))
-            except NotIdentified as error:
+            except (TypeError, ValueError) as error:  # not identified, or not computed
                 raise FieldError(f"{own}.mechanism is not allowed with goal = {part.goal!r}: {error}") from None
             # Of other draws, as those of another numpy, a simulated error has been seen to differ by a third.
             if not math.isclose(part.unit, known, rel_tol=0.5 if part.goal == "quantile" else RTOL):
@@ -453,11 +453,8 @@ def _labels(of: Any) -> list[str]:
 
 def _total(shares: list[Number]) -> Number:
     """Their sum, or where logarithms are among several a rational above it."""
-    return (
-        shares[0]
-        if len(shares) == 1
-        else sum((Fraction(enclosures.log_above(e.argument) if isinstance(e, Log) else e) for e in shares), Fraction(0))
-    )
+    exact = (Fraction(enclosures.log_above(e.argument) if isinstance(e, Log) else e) for e in shares)
+    return shares[0] if len(shares) == 1 else sum(exact, Fraction(0))
 
 
 def plan(
