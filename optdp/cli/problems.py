@@ -313,9 +313,8 @@ def _notion(text: str) -> Privacy:
             return optdp.Profile(pairs)  # type: ignore[arg-type]
         return NOTIONS[kind](*map(options.parse_number, rest.split(":")))
     except (KeyError, TypeError, ValueError) as error:
-        reason = (
-            "use gdp:MU, kl:BOUND, rdp:ALPHA:BOUND or profile:EPS:DELTA,..." if isinstance(error, KeyError) else error
-        )
+        use = "use gdp:MU, kl:BOUND, rdp:ALPHA:BOUND or profile:EPS:DELTA,..."
+        reason = use if isinstance(error, KeyError) else error
         raise argparse.ArgumentTypeError(f"{text!r} is not a notion: {reason}") from None
 
 

@@ -111,16 +111,12 @@ class Ledger:
             )
         return plan.ratio(names)
 
-    def _within(self, cost: Fraction) -> bool:
-        """Whether the limit allows a likelihood ratio more."""
-        total: Any = self.guarantee().eps
-        return LDP(self.limit).check(total.argument * cost).passed
-
     def _refusal(self, plan: Plan, cost: Fraction) -> str | None:
         if plan.repeat == "once" and plan.digest in self._answers:
             return "a second answer is not allowed: the plan is answered once"
-        if not self._within(cost):
-            spent = f"{rounded_up(self.guarantee().eps)} of {self._most()}"
+        total: Any = self.guarantee().eps
+        if not LDP(self.limit).check(total.argument * cost).passed:
+            spent = f"{rounded_up(total)} of {self._most()}"
             return f"the answer is not allowed: epsilon {rounded_up(Log(cost))} is wanted where {spent} is spent"
         return None
 
@@ -152,7 +148,8 @@ class Ledger:
                 )
             made._answers[digest] = eps.argument
         fields.done()
-        if not made._within(Fraction(1)):
+        total: Any = made.guarantee().eps
+        if not LDP(made.limit).check(total.argument).passed:
             raise FieldError(f"{fields.where} is not allowed: its answers pass its limit")
         return made
 
@@ -166,8 +163,8 @@ class Ledger:
         return load(path, cls.read, kind="a ledger")
 
     def __repr__(self) -> str:
-        spent = rounded_up(self.guarantee().eps)
-        return f"<Ledger, plans answered: {len(self._answers)}, epsilon {spent} of {self._most()}>"
+        total: Any = self.guarantee().eps
+        return f"<Ledger, plans answered: {len(self._answers)}, epsilon {rounded_up(total)} of {self._most()}>"
 
     def _most(self) -> str:
         """The limit, or where it is long rounded down."""
