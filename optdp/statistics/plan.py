@@ -51,7 +51,7 @@ from optdp.statistics import tables
 from optdp.statistics.answers import Answers, added, check_level, outputs_of, tallies_of
 from optdp.statistics.channel import FLOATS, refuse_few_floats, refuse_width
 from optdp.statistics.part import Part, as_column, kind_of, together, truth, unit_ratio, width_of, words_of
-from optdp.statistics.recommend import BINS, GOALS, RTOL, candidates, unit_error
+from optdp.statistics.recommend import BINS, CROWD, GOALS, RTOL, candidates, unit_error
 from optdp.statistics.result import NotIdentified
 from optdp.statistics.schema import Category, Column
 
@@ -624,7 +624,8 @@ def _unit(part: Part, people: int) -> float:
 @lru_cache(maxsize=256)
 def _unit_error(mechanism: Mechanism, goal: str, people: int) -> float:
     """`unit_error`, of distributions for evenly spread entries."""
-    work.count({"mean": 5e5, "quantile": 5e5, "distribution": 5e4}.get(goal, 0.0))
+    simulated = 5e4 + 400 * math.sqrt(min(people, CROWD))
+    work.count({"mean": 5e5, "quantile": simulated, "distribution": 5e4}.get(goal, 0.0))
     return unit_error(mechanism, goal, mechanism.domain, "uniform" if goal == "distribution" else None, n=people)
 
 
