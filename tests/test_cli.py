@@ -12,6 +12,7 @@ import pytest
 
 import optdp
 from optdp.cli import build_parser, columns, main
+from optdp.mechanisms.base import Mechanism
 from optdp.mechanisms.baselines.noise import Laplace
 
 
@@ -53,11 +54,19 @@ def test_mechanisms_and_plans_are_verified_too(capsys, tmp_path):
         and "ok   privacy" in out
         and len(max(out.splitlines(), key=len)) < 200
     )
-    optdp.plan({"age": optdp.Number(0, 100), "job": optdp.Category(["a", "b", "c"])}, 2.0, n=500).save(plan)
+    optdp.plan(
+        {"age": optdp.Number(0, 100), "job": optdp.Category(["a", "b", "c"])}, 2.0, n=500, strategy="split"
+    ).save(plan)
     status, out, _ = run(capsys, "verify", plan)
     assert status == 0 and "2.0-LDP" in out and "ok   age, privacy" in out and "ok   job, privacy" in out
     assert "Strategies" not in out and "within about" not in out and out.endswith("\nverified\n")
     data = json.loads(plan.read_text())
+    column = data["parts"][0]["mechanism"]
+    data["parts"][0]["eps"], data["eps"] = 3, 5  # more than the mechanisms need, who are what is told of
+    plan.write_text(json.dumps(data))
+    status, out, _ = run(capsys, "verify", plan)
+    assert status == 0 and "epsilon = 2)" in out and "e^3" not in out
+    assert f"age: {Mechanism.from_dict(column).guarantee()}\n" in out
     data["parts"][0]["eps"] = 1.9
     data["eps"] = 1.9
     plan.write_text(json.dumps(data))

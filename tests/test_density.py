@@ -53,8 +53,13 @@ def test_masses_add_up_to_one_and_shares_to_the_same(density):
         assert horner(row, (at - Fraction(domain.lower)) / domain.exact_width) == domain.exact_width * horner(
             given_row, at
         )
-    points = np.linspace(float(low), float(high), 30)[1:-1]
-    exact = [next(horner(row, Fraction(x)) for row, a, b in density.pieces if a <= Fraction(x) < b) for x in points]
+    around = np.array(density.breaks, dtype=float)  # and its neighbours: a break need not be a float
+    ends = np.nextafter(around, [[-np.inf], [np.inf]]).ravel()
+    points = np.concatenate([np.linspace(float(low), float(high), 30), around, ends])
+    exact = [sum(horner(row, Fraction(x)) for row, a, b in density.pieces if a <= Fraction(x) < b) for x in points]
+    exact = [
+        horner(density.coefficients[-1], high) if x == high else value for x, value in zip(points, exact, strict=True)
+    ]
     assert np.allclose(density(points), np.array(exact, dtype=float), rtol=1e-12)
 
 

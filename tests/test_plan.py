@@ -588,6 +588,25 @@ def test_plans_of_all_strategies_and_eps_are_read_again(eps, strategy):
     assert optdp.Plan.from_dict(json.loads(json.dumps(made.to_dict()))) == made
 
 
+@pytest.mark.parametrize("goal", ["mean", "quantile", "distribution", "answers"])
+def test_no_predicted_error_is_read_that_the_mechanism_does_not_have(goal):
+    """Of quantiles and distributions none was checked, nor of means by a mechanism that has a bias."""
+    made = optdp.plan({"a": optdp.Number(-3, 8), "b": optdp.Number(0, 100)}, 4.0, goal, n=90, weights={"b": 3.0})
+    data = json.loads(json.dumps(made.to_dict()))
+    assert optdp.Plan.from_dict(data) == made
+    if goal == "mean":
+        biased = optdp.solve_piecewise(1.0, domain=(0, 100), placement="linear").mechanism
+        data["parts"][1]["mechanism"] = biased.to_dict()
+    for factor in (0.1, 10.0):
+        data["parts"][1]["unit"] = factor * made["b"].unit
+        with pytest.raises(FieldError, match=r"parts\[1\]\.unit = .* of this mechanism it must be about"):
+            optdp.Plan.from_dict(data)
+    blind = optdp.solve_piecewise(1e-12, domain=(0, 100)).mechanism.to_dict()
+    data["parts"][1]["mechanism"] = blind
+    with pytest.raises(FieldError, match=r"parts\[1\]\."):
+        optdp.Plan.from_dict(data)
+
+
 def test_summaries(split, sampled):
     assert (
         "reports all columns" in split.summary()

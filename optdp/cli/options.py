@@ -10,7 +10,7 @@ import json
 import re
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Executor, ProcessPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
@@ -92,29 +92,30 @@ def parse_loss(text: str) -> LossLike:
     """ "abs", "squared" (or "l1", "l2"), "power:Q", "huber:C", "threshold:T" or "pinball:TAU"."""
     from optdp.problem import losses
 
-    kind, colon, parameter = text.partition(":")
     made = {"power": losses.Power, "huber": losses.Huber, "threshold": losses.Threshold, "pinball": losses.Pinball}
-    if colon and kind in made:
-        try:
-            return made[kind](parse_float(parameter))
-        except (ValueError, TypeError) as error:
-            raise argparse.ArgumentTypeError(str(error)) from None
-    if text not in ("abs", "squared", "l1", "l2"):
+    found: LossLike | None = _parameter(text, made)
+    if found is None and text not in ("abs", "squared", "l1", "l2"):
         known = "abs, squared, power:Q, huber:C, threshold:T or pinball:TAU"
         raise argparse.ArgumentTypeError(f"{text!r} is not a loss: use {known}")
-    return text
+    return text if found is None else found
 
 
 def parse_error(text: str) -> LossLike | Objective:
     """A loss, or "quantile:LEVEL"."""
     from optdp.problem.objectives import Quantile
 
-    kind, colon, level = text.partition(":")
-    if kind != "quantile" or not colon:
-        return parse_loss(text)
+    found: Objective | None = _parameter(text, {"quantile": Quantile})
+    return parse_loss(text) if found is None else found
+
+
+def _parameter(text: str, made: Mapping[str, Callable[[float], Any]]) -> Any:
+    """What KIND:NUMBER makes; None for a text of another form."""
+    kind, colon, number = text.partition(":")
+    if not colon or kind not in made:
+        return None
     try:
-        return Quantile(parse_float(level))
-    except ValueError as error:
+        return made[kind](parse_float(number))
+    except (ValueError, TypeError) as error:
         raise argparse.ArgumentTypeError(str(error)) from None
 
 

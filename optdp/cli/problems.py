@@ -15,6 +15,9 @@ from optdp.problem.privacy import Privacy
 if TYPE_CHECKING:
     from optdp.exact.numbers import Number
 
+#: Notions by what the command line calls them.
+NOTIONS: dict[str, Callable[..., Privacy]] = {"gdp": optdp.GDP, "kl": optdp.KL, "rdp": optdp.RDP}
+
 
 def register(commands: Commands) -> None:
     """Add the commands of this module."""
@@ -196,19 +199,15 @@ def _unbiased(commands: Commands) -> None:
     option(parser, "--target", None, "variance at which backend target stops", type=options.parse_float)
     options.add_time_limit(parser, "seconds for scip")
 
-    text = "optima of the unbiased families, published mechanisms, the bound"
-    parser = report_command(commands.report, "unbiased", text)
-    options.add_eps(parser, 0.25, 0.5, 1.0, 2.0, 3.0, 4.0)
-    option(parser, "--no-kernel", True, "leave out the bound over all unbiased mechanisms (slow)", dest="kernel")
-    options.add_time_limit(parser, "seconds for that bound, each", 20.0)
-
-    parser = report_command(
-        commands.report, "composite", "the best composites beside the published unbiased mechanisms"
-    )
-    options.add_eps(parser, 0.2, 0.5, 1.0, 2.0, 3.0, 4.0)
+    for name, text, first in (
+        ("unbiased", "optima of the unbiased families, published mechanisms, the bound", 0.25),
+        ("composite", "the best composites beside the published unbiased mechanisms", 0.2),
+    ):
+        parser = report_command(commands.report, name, text)
+        options.add_eps(parser, first, 0.5, 1.0, 2.0, 3.0, 4.0)
+        option(parser, "--no-kernel", True, "leave out the bound over all unbiased mechanisms (slow)", dest="kernel")
+        options.add_time_limit(parser, "seconds for that bound, each", 20.0)
     option(parser, "--objective", "center", "where the variance is least", choices=("center", "worst"))
-    option(parser, "--no-kernel", True, "leave out the optimum over all unbiased mechanisms", dest="kernel")
-    options.add_time_limit(parser, "seconds for that bound, each", 20.0)
 
 
 def _objective(text: str) -> float | str:
@@ -233,10 +232,11 @@ def _additive(commands: Commands) -> None:
         "another notion in place of (eps, delta): gdp:MU, kl:BOUND, rdp:ALPHA:BOUND or profile:EPS:DELTA,EPS:DELTA,..."
     )
     group = parser.add_argument_group("other notions, in place of --eps and --delta").add_mutually_exclusive_group()
-    option(group, "--gdp", None, "Gaussian differential privacy", type=options.parse_number, metavar="MU")
-    option(group, "--kl", None, "Kullback-Leibler divergence at most BOUND", type=options.parse_number, metavar="BOUND")
-    text_of_rdp = "Renyi divergence of order ALPHA at most BOUND"
-    option(group, "--rdp", None, text_of_rdp, type=options.parse_number, nargs=2, metavar=("ALPHA", "BOUND"))
+    for kind, what, form in (
+        ("gdp", "Gaussian differential privacy", ("MU",)), ("kl", "Kullback-Leibler divergence at most BOUND", ("BOUND",)),
+        ("rdp", "Renyi divergence of order ALPHA at most BOUND", ("ALPHA", "BOUND")),
+    ):  # fmt: skip
+        option(group, f"--{kind}", None, what, type=options.parse_number, nargs=len(form), metavar=form)
     option(group, "--notion", None, text, type=_notion)
     text = "several pairs at once, as a notion; without any: also print delta at other epsilons, beside the baselines"
     option(parser, "--profile", None, text, type=_pair, nargs="*", metavar="EPS:DELTA")
@@ -270,15 +270,11 @@ def _vector(commands: Commands) -> None:
     parser = solve_command(commands, "vector", "the best unbiased mechanism for unit vectors, a ball or a cube (LDP)")
     _vector_problem(parser)
     parser.add_argument("--dim", type=options.parse_integer, required=True, help="the dimension")
-    text = "unit vectors, or all up to norm 1 (default: sphere for l2, ball for linf)"
-    option(parser, "--inputs", None, text, choices=("sphere", "ball"))
 
     parser = report_command(commands.report, "vector", "brackets and published mechanisms over dimensions and epsilons")
     options.add_eps(parser, 0.5, 1.0, 2.0, 4.0, 8.0)
     _vector_problem(parser)
     option(parser, "--dim", [100], "dimensions", type=options.parse_integer, nargs="+")
-    text = "unit vectors, or all up to norm 1 (default: sphere for l2, ball for linf)"
-    option(parser, "--inputs", None, text, choices=("sphere", "ball"))
 
 
 def _frequency(commands: Commands) -> None:
@@ -293,24 +289,20 @@ def _frequency(commands: Commands) -> None:
     option(parser, "--message", "auto", text, choices=("auto", "set", "pair"))
     text = "plain: the conic program over all 2^d sets, d at most 10"
     option(parser, "--backend", "auto", text, choices=("auto", "plain"))
-    option(parser, "--plain", False, "the same as --backend plain")
+    text = "the same as --backend plain"
+    parser.add_argument("--plain", action="store_const", const="plain", dest="backend", help=text)
     option(parser, "--rtol", 1e-3, "relative gap to reach")
-    parser.set_defaults(run=_solve_frequency)
 
 
 def _categories(text: str) -> int | list[str]:
     return [name.strip() for name in text.split(",")] if "," in text else options.parse_integer(text)
 
 
-def _solve_frequency(args: argparse.Namespace) -> int:
-    if args.plain:
-        args.backend = "plain"
-    return options.show_solution(options.solve(args), args)
-
-
 def _vector_problem(parser: argparse.ArgumentParser) -> None:
     option(parser, "--norm", "l2", "Euclidean, or linf: the cube [-1, 1]^d", choices=("l2", "linf"))
     option(parser, "--rtol", 1e-3, "relative gap to reach")
+    text = "unit vectors, or all up to norm 1 (default: sphere for l2, ball for linf)"
+    option(parser, "--inputs", None, text, choices=("sphere", "ball"))
 
 
 def _notion(text: str) -> Privacy:
@@ -319,12 +311,10 @@ def _notion(text: str) -> Privacy:
         if kind == "profile":
             pairs = [tuple(options.parse_number(x) for x in pair.split(":")) for pair in rest.split(",")]
             return optdp.Profile(pairs)  # type: ignore[arg-type]
-        made: dict[str, Callable[..., Privacy]] = {"gdp": optdp.GDP, "kl": optdp.KL, "rdp": optdp.RDP}
-        return made[kind](*map(options.parse_number, rest.split(":")))
+        return NOTIONS[kind](*map(options.parse_number, rest.split(":")))
     except (KeyError, TypeError, ValueError) as error:
-        reason = (
-            "use gdp:MU, kl:BOUND, rdp:ALPHA:BOUND or profile:EPS:DELTA,..." if isinstance(error, KeyError) else error
-        )
+        use = "use gdp:MU, kl:BOUND, rdp:ALPHA:BOUND or profile:EPS:DELTA,..."
+        reason = use if isinstance(error, KeyError) else error
         raise argparse.ArgumentTypeError(f"{text!r} is not a notion: {reason}") from None
 
 
@@ -353,18 +343,13 @@ def _additive_problem(
 
 def _asked_notion(args: argparse.Namespace) -> Privacy | None:
     """The notion that stands in place of (eps, delta)."""
+    notions: list[Privacy] = [made(*getattr(args, kind)) for kind, made in NOTIONS.items() if getattr(args, kind)]
+    notions += [args.notion] if args.notion is not None else []
     if args.profile:
-        if any(x is not None for x in (args.gdp, args.kl, args.rdp, args.notion)):
+        if notions:
             raise ValueError("--profile EPS:DELTA is not allowed beside another notion")
         return optdp.Profile(args.profile)
-    if args.gdp is not None:
-        return optdp.GDP(args.gdp)
-    if args.kl is not None:
-        return optdp.KL(args.kl)
-    if args.rdp is not None:
-        return optdp.RDP(*args.rdp)
-    notion: Privacy | None = args.notion
-    return notion
+    return notions[0] if notions else None
 
 
 def _solve_additive(args: argparse.Namespace) -> int:

@@ -23,6 +23,18 @@ if TYPE_CHECKING:
 GOALS = ("mean", "quantile", "distribution", "frequencies", "answers")
 #: Those of numbers.
 NUMBERS = tuple(goal for goal in GOALS if goal != "frequencies")
+#: Columns on the command line: kind -> form.
+KINDS = {"number": "NAME:LOWER:UPPER[:UNIT]", "integer": "NAME:LOWER:UPPER[:UNIT]", "date": "NAME:FIRST:LAST",
+         "category": "NAME:VALUE,VALUE,...", "flag": "NAME"}  # fmt: skip
+#: What else is said of columns by name: option -> (field of the column, its value, help, which columns have it).
+CHANGES = {
+    "clip": ("outside", "clip", "a number or date: entries out of range are moved to its nearest end, instead of being refused",
+             "numbers and dates"),
+    "missing": ("missing", "category",
+                "a category or flag: missing entries have a category of their own, instead of being refused",
+                "categories and flags"),
+    "other": ("other", "category", "the same for entries that are none of the values", "categories and flags"),
+}  # fmt: skip
 
 
 def register(commands: Commands) -> None:
@@ -74,25 +86,20 @@ def _plan(commands: Commands) -> None:
         'other types are integer, date, category ("values", "missing", "other") and flag; what is left out is as in Python'
     )
     option(parser, "--schema", None, text, metavar="FILE")
-    for kind, form in (("number", "NAME:LOWER:UPPER[:UNIT]"), ("integer", "NAME:LOWER:UPPER[:UNIT]"), ("date", "NAME:FIRST:LAST"),
-                       ("category", "NAME:VALUE,VALUE,..."), ("flag", "NAME")):  # fmt: skip
+    for kind, form in KINDS.items():
         text = f"{'an' if kind == 'integer' else 'a'} {kind} column; may be repeated"
+        more: dict[str, Any] = {"action": "append", "metavar": form, "dest": "columns"}  # which keep their order
+        option(parser, f"--{kind}", [], text, type=lambda given, kind=kind: (kind, given), **more)
+    for name, (_, _, text, _) in CHANGES.items():
         option(
             parser,
-            f"--{kind}",
+            f"--{name}",
             [],
-            text,
-            type=lambda given, kind=kind: (kind, given),
+            f"{text}; or several: x,y; may be repeated",
+            type=str,
             action="append",
-            metavar=form,
-            dest="columns",
-        )  # which keep their order
-
-    for name, text in (("clip", "a number or date: entries out of range are moved to its nearest end, instead of being refused"),
-                       ("missing", "a category or flag: missing entries have a category of their own, instead of being refused"),
-                       ("other", "the same for entries that are none of the values")):  # fmt: skip
-        text += "; or several: x,y; may be repeated"
-        option(parser, f"--{name}", [], text, type=str, action="append", metavar="NAME")
+            metavar="NAME",
+        )
     text = f"what is wanted of numbers: {', '.join(NUMBERS)} (default mean); of one column NAME:GOAL, may be repeated"
     option(parser, "--goal", [], text, type=str, action="append", metavar="[NAME:]GOAL")
     option(parser, "--n", None, "the number of people, for the predicted errors", type=options.parse_integer)
@@ -138,9 +145,7 @@ def _make_plan(args: argparse.Namespace) -> int:
         raise ValueError(
             "columns are missing: --number, --integer, --date, --category, --flag or --schema says what there is"
         )
-    for field, value, whose in (("outside", "clip", "numbers and dates"), ("missing", "category", "categories and flags"),
-                                ("other", "category", "categories and flags")):  # fmt: skip
-        asked = "clip" if field == "outside" else field
+    for asked, (field, value, _, whose) in CHANGES.items():
         for name in (n for text in getattr(args, asked) for n in ([text] if text in schema else text.split(","))):
             if name not in schema:
                 raise ValueError(f"--{asked} {name!r} is not allowed: there is no such column")
@@ -373,22 +378,17 @@ def _outputs(mechanism: optdp.Mechanism, values: Any, name: str) -> Any:
 
 def _page(found: dict[str, Estimate], refused: dict[str, str], title: Callable[[str], str], source: str) -> str:
     """A self-contained page: a figure with error bars and a table for each answer."""
-    import io
     from html import escape
 
-    from optdp.report.plots import figure_of, pyplot
+    from optdp.report.plots import figure_of, svg
+    from optdp.report.report import html_page
 
-    parts = []
+    parts = [f"<h1>{escape(source)}</h1>"]
     for name, answer in found.items():
-        frame = answer.to_frame()
-        figure = figure_of(answer.plot())
-        stream = io.StringIO()
-        figure.savefig(stream, format="svg")
-        pyplot().close(figure)
-        picture = stream.getvalue()
+        frame, picture = answer.to_frame(), svg(figure_of(answer.plot()))
         parts.append(
-            f"<h2>{escape(title(name))}</h2>{picture[picture.index('<svg') :]}{frame.to_html(border=0)}"
+            f"<h2>{escape(title(name))}</h2>{picture}{frame.to_html(border=0)}"
             f"<p>{escape(answer.method)}. Assumes: {escape(answer.assumptions)}. n = {answer.n}.</p>"
         )
     parts += [f"<h2>{escape(title(name))}</h2><p>No estimate: {escape(why)}.</p>" for name, why in refused.items()]
-    return f'<!doctype html><meta charset="utf-8"><title>{escape(source)}</title><h1>{escape(source)}</h1>{"".join(parts)}\n'
+    return html_page(source, "\n".join(parts))

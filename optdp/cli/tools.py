@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import importlib
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -54,11 +55,11 @@ def register(commands: Commands) -> None:
     option(parser, "--out", "demo-output", "where the figure goes", metavar="FOLDER")
     option(parser, "--eps", 1.0, "privacy parameter", type=options.parse_number)
     option(parser, "--seed", 0, "seed of the demonstration")
-    parser.set_defaults(run=_demo)
+    parser.set_defaults(run=lambda args: importlib.import_module("optdp.cli.tour").run(args.out, args.eps, args.seed))
 
 
 def _verify(args: argparse.Namespace) -> int:
-    from optdp.exact import work
+    from optdp.exact import enclosures, work
     from optdp.exact.check import Verification
     from optdp.exact.fields import load
     from optdp.exact.numbers import above, below
@@ -77,9 +78,14 @@ def _verify(args: argparse.Namespace) -> int:
                 f"  {found.mechanism!r}",
             ]  # fmt: skip
         elif isinstance(found, Plan):
-            checks = [(part.name, c) for part in found.parts for c in part.mechanism.check_privacy(optdp.LDP(part.eps))]
-            told = [repr(found), f"  {found.statement()}"]
-            verification = Verification([replace(check, name=f"{column}, {check.name}") for column, check in checks])
+            told, checks = [repr(found), f"  {found.statement()}", f"  guarantee: {found.guarantee()}"], []
+            for unit in found.units:  # each by what it proves, where the plan may allow more
+                columns, ratio = ", ".join(part.name for part in unit), found.ratio([unit[0].name])
+                own = optdp.LDP(enclosures.log_of(ratio))
+                told.append(f"  {columns}: {own}")
+                shown = unit[0].mechanism.check_privacy(own) if len(unit) == 1 else [own.check(ratio)]
+                checks += [replace(check, name=f"{columns}, {check.name}") for check in shown]
+            verification = Verification(checks)
         else:
             guarantee = found.guarantee()
             told = [repr(found), f"  guarantee: {guarantee}"]
@@ -119,9 +125,3 @@ def _all(args: argparse.Namespace) -> int:
     files.write_text(args.html, gap_page())
     print(f"{args.html} written", file=options.beside(args.html))
     return 0
-
-
-def _demo(args: argparse.Namespace) -> int:
-    from optdp.cli.tour import run
-
-    return run(args.out, eps=args.eps, seed=args.seed)

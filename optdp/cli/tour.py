@@ -63,7 +63,7 @@ def truth(survey: Plan, table: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
     return found
 
 
-def run(folder: str | Path, *, eps: Number = 1.0, seed: int = 0) -> int:
+def run(folder: str | Path, eps: Number = 1.0, seed: int = 0) -> int:
     """Print the tour and leave its figure in `folder`, if matplotlib is there. **Returns** 0 if everything verified, else 1."""
     print(f"1. The best piecewise mechanism for a number in [0, 1] under {show(eps)}-local differential privacy\n")
     best = solve_piecewise(eps, 3, "abs")

@@ -1015,7 +1015,11 @@ class KernelMechanism(CellWindow):
             marks += [end - float(knot) for knot in pieces.knots for end in map(np.array, (self.lows, self.highs))]
         cuts = np.unique(np.clip(np.concatenate(marks), 0.0, 1.0))
         beside = np.diff(cuts) * 2.0**-30  # a loss that jumps may be higher next to a cut
-        points = np.concatenate([cuts, (cuts[:-1] + cuts[1:]) / 2, cuts[:-1] + beside, cuts[1:] - beside])
+        middles = (cuts[:-1] + cuts[1:]) / 2
+        losses = self.expected_loss(self.domain.lower + self.domain.width * middles, law)
+        high = np.argsort(losses)[-32:]  # where peaks between cuts are looked for
+        peaks = np.linspace(cuts[high], cuts[high + 1], 33).ravel()
+        points = np.concatenate([cuts, middles, cuts[:-1] + beside, cuts[1:] - beside, peaks])
         points = np.clip(self.domain.lower + self.domain.width * points, self.domain.lower, self.domain.upper)
         return float(points[int(np.argmax(self.expected_loss(points, law)))])
 

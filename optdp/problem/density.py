@@ -175,7 +175,8 @@ class Density(Distribution):
         terms = max(map(len, self.coefficients))
         shares = [[*_substituted(row, a, b - a), *[Fraction(0)] * (terms - len(row))] for row, a, b in self.pieces]
         rows = [[math.comb(terms - 1, k) * c for k, c in enumerate(polynomial.bernstein(row))] for row in shares]
-        return np.array(self.breaks, dtype=float), np.array(rows, dtype=float).T
+        *breaks, end = self.breaks  # a float is below one of these iff it is below the float above it
+        return np.array([*map(enclosures.round_up, breaks), enclosures.round_down(end)]), np.array(rows, dtype=float).T
 
     @cached_property
     def _below(self) -> list[list[fmpq]]:

@@ -398,6 +398,8 @@ def chart_all(
     **Returns** the counts and the atlas. **Raises** ValueError if the file was computed by another version of this package;
     RuntimeError, naming the first, after all others have been solved, if points failed.
     """
+    from tqdm import tqdm
+
     names = list(CHARTS) if charts is None else [require.choice("charts", name, tuple(CHARTS)) for name in charts]
     given = None if levels is None else list(levels)
     if rtol is not None:
@@ -416,7 +418,8 @@ def chart_all(
     todo = [task for key, task in wanted.items() if key not in found or found[key].rtol != task[3]]
     failed: list[tuple[Any, Exception]] = []
     made = Atlas(own, tuple(sorted(there.points, key=lambda point: point.place)))
-    for task, result in _shown(_results(todo, executor), len(todo), progress):
+    hidden = not (sys.stderr.isatty() if progress is None else progress)
+    for task, result in tqdm(_results(todo, executor), total=len(todo), desc="atlas", disable=hidden, leave=False):
         if isinstance(result, Exception):
             failed.append((task, result))
             continue
@@ -455,10 +458,3 @@ def _results(todo: Sequence[Task], executor: Executor | None) -> Iterator[tuple[
     finally:
         for future in futures:
             future.cancel()
-
-
-def _shown(results: Iterable[Any], total: int, progress: bool | None) -> Iterator[Any]:
-    from tqdm import tqdm
-
-    hidden = not (sys.stderr.isatty() if progress is None else progress)
-    yield from tqdm(results, total=total, desc="atlas", disable=hidden, leave=False)

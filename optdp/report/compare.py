@@ -100,10 +100,10 @@ def compare(
     everyone = None if best is None or anyone else best_of_all(problem, rtol, time_limit)
     if best is not None:
         rows[0]["value"] = best.value
-        for row in rows:
-            row["ratio"] = row["value"] / best.value if best.value else None
-            if everyone is not None:
-                row["of all"] = row["value"] / everyone.value if everyone.value else None
+    for column, optimum in (("ratio", best), ("of all", everyone)):
+        if optimum is not None:
+            for row in rows:
+                row[column] = row["value"] / optimum.value if optimum.value else None
     if everyone is not None:
         proven = f"at least {below(everyone.lower_bound, 9)}, and {above(everyone.value, 9)} is attained"
         notes.append(f"Best of all: {everyone.problem.statement()} is {proven}.")

@@ -98,16 +98,16 @@ def query_of(name: str, values: np.ndarray, bounds: tuple[float, float]) -> Quer
     require.choice("query", name, QUERIES)
     low, high = bounds
     width, n = high - low, values.size
-    if name == "mean":
-        return Query(name, float(values.mean()), width / n, bounds)
-    if name == "variance":
-        return Query(name, float(values.var()), width**2 / n * (1 - 1 / n), (0.0, width**2 / 4))
-    if name == "count":
-        return Query(name, float(n), 1.0, (0.0, 2.0 * n))
-    if name == "mode":
-        found, counts = np.unique(values, return_counts=True)
-        return Query(name, float(found[counts.argmax()]), width, bounds)
-    return Query(name, float(values.max() if name == "maximum" else values.min()), width, bounds)
+    found, counts = np.unique(values, return_counts=True)
+    answer, sensitivity, reach = {
+        "mean": (values.mean(), width / n, bounds),
+        "variance": (values.var(), width**2 / n * (1 - 1 / n), (0.0, width**2 / 4)),
+        "maximum": (found[-1], width, bounds),
+        "minimum": (found[0], width, bounds),
+        "mode": (found[counts.argmax()], width, bounds),
+        "count": (n, 1.0, (0.0, 2.0 * n)),
+    }[name]
+    return Query(name, float(answer), sensitivity, reach)
 
 
 def answers(

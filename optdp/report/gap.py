@@ -67,8 +67,7 @@ def gap_report(
             spec["mechanisms"] = mechanisms
         report: Report = build(**spec)
         return report
-    given: Any = solutions_or_spec
-    solutions: list[Solution] = list(given) if isinstance(given, Iterable) and not isinstance(given, str) else [given]
+    solutions = listed(solutions_or_spec)
     if not solutions or not all(isinstance(s, Solution) for s in solutions):
         allowed = "it must be one or more Solutions, or a mapping with 'problem'"
         raise TypeError(f"solutions_or_spec = {solutions_or_spec!r} is not allowed: {allowed}")
@@ -77,9 +76,14 @@ def gap_report(
     )
 
 
+def listed(values: Any) -> list[Any]:
+    """One thing or several."""
+    return list(values) if isinstance(values, Iterable) and not isinstance(values, str | bytes) else [values]
+
+
 def several(name: str, values: Levels) -> list[Number]:
     """One number or several of a grid, each of them exact. **Raises** TypeError or ValueError naming the argument."""
-    many = list(values) if isinstance(values, Iterable) and not isinstance(values, str | bytes) else [values]
+    many = listed(values)
     if not many:
         raise ValueError(f"{name} is not allowed to be empty: it must be one number or several")
     return [number(value, name) for value in many]

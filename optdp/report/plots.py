@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import io
 import math
 import textwrap
 from collections.abc import Mapping, Sequence
@@ -188,6 +189,14 @@ def save_figure(figure: Figure, path: str | Path) -> None:
             figure.savefig(stream, format=Path(path).suffix.lstrip("."), dpi=160)
     finally:
         pyplot().close(figure)
+
+
+def svg(figure: Figure) -> str:
+    """A figure as an element of a page; it is closed."""
+    stream = io.StringIO()
+    figure.savefig(stream, format="svg", bbox_inches="tight")
+    pyplot().close(figure)
+    return stream.getvalue()[stream.getvalue().index("<svg") :]
 
 
 #: Mechanisms with a drawing of their own: the name of the class -> module and function. Of others the outline is drawn.

@@ -14,7 +14,7 @@ from optdp.mechanisms.accounting import composed_delta, gaussian_budget
 from optdp.mechanisms.baselines.calibrated import GaussianNoise
 from optdp.problem import GDP, LossLike, Privacy
 from optdp.report.additive import closed_loss
-from optdp.report.gap import ratio_figure
+from optdp.report.gap import listed, ratio_figure
 from optdp.report.report import Column, Report
 from optdp.solution import Solution
 
@@ -34,8 +34,7 @@ def gap_report(
     total, share = number(eps, "eps"), number(delta, "delta")
     if float(share) == 0:
         raise ValueError("delta = 0 is not allowed here: only basic composition keeps it")
-    given: Any = releases
-    counts: list[int] = list(given) if isinstance(given, Iterable) and not isinstance(given, str | bytes) else [given]
+    counts: list[int] = listed(releases)
     if not counts:
         raise ValueError("releases = () is not allowed: it must be one number or several")
 

@@ -105,8 +105,12 @@ class Report:
 
     def to_html(self, *, page: bool = True) -> str:
         """One self-contained page (or, with `page=False`, its body), with the figure as inline SVG."""
-        parts = [f"<h2>{html.escape(self.title)}</h2>", self._svg(), self._html_table()]
-        content = "\n".join(part for part in parts if part)
+        parts = [f"<h2>{html.escape(self.title)}</h2>", self._html_table()]
+        if self.figure is not None:
+            from optdp.report.plots import svg
+
+            parts.insert(1, f"<figure>{svg(self.plot())}</figure>")
+        content = "\n".join(parts)
         return html_page(self.title, content) if page else content
 
     def _html_table(self) -> str:
@@ -116,18 +120,6 @@ class Report:
         headings = "".join(f"<th>{cell}</th>" for cell in head)
         table = f"<table><thead><tr>{headings}</tr></thead><tbody>\n{rows}\n</tbody></table>"
         return "\n".join([f"<div class='wide'>{table}</div>", *(f"<p>{html.escape(note)}</p>" for note in self.notes)])
-
-    def _svg(self) -> str:
-        if self.figure is None:
-            return ""
-        from optdp.report.plots import pyplot
-
-        figure = self.plot()
-        stream = io.StringIO()
-        figure.savefig(stream, format="svg", bbox_inches="tight")
-        pyplot().close(figure)
-        text = stream.getvalue()
-        return f"<figure>{text[text.index('<svg') :]}</figure>"
 
     def to_frame(self) -> DataFrame:
         """A pandas DataFrame of the exact numbers, one column for each entry of the rows."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from fractions import Fraction
 from functools import singledispatch
 from typing import Annotated, Any, Literal
 
@@ -14,10 +13,8 @@ import numpy as np
 from optdp.exact.fields import Within
 from optdp.mechanisms.base import Mechanism
 from optdp.mechanisms.cap import CapMechanism
-from optdp.mechanisms.finite import FiniteMechanism
 from optdp.mechanisms.frequency import FrequencyOracle
 from optdp.mechanisms.lifted import LiftedMechanism
-from optdp.mechanisms.lip import UNIT, LIPMechanism
 from optdp.mechanisms.noise import AdditiveNoise
 from optdp.mechanisms.plane import PlaneMechanism
 from optdp.mechanisms.product import ProductMechanism
@@ -142,17 +139,6 @@ def _(mechanism: AdditiveNoise, inputs: Any = None) -> Picture:
 
 
 @outline.register
-def _(mechanism: LIPMechanism, inputs: Any = None) -> Picture:
-    table = np.array([[float(Fraction(p, UNIT)) for p in row] for row in mechanism.kernel]).T
-    return _table(table, mechanism.domain.symbols, mechanism.labels)
-
-
-@outline.register
-def _(mechanism: FiniteMechanism, inputs: Any = None) -> Picture:
-    return _table(np.array(mechanism.table.rows, dtype=float), mechanism.domain.symbols, mechanism.outputs)
-
-
-@outline.register
 def _(mechanism: FrequencyOracle, inputs: Any = None) -> Picture:
     rates = np.array([mechanism.exact_rates], dtype=float)
     return replace(
@@ -202,11 +188,7 @@ def _(mechanism: CapMechanism, inputs: Any = None) -> Picture:
 
 
 @outline.register
-def _(mechanism: RadialMechanism, inputs: Any = None) -> Picture:
-    return _norms(mechanism, inputs)
-
-
-def _norms(mechanism: RadialMechanism, inputs: Any, scale: float = 1.0) -> Picture:
+def _norms(mechanism: RadialMechanism, inputs: Any = None, scale: float = 1.0) -> Picture:
     """How long the outputs are, `scale` times as long as those of the ball's mechanism for inputs of norm |x|/scale."""
     longest = 1.0 if scale == 1 else math.sqrt(mechanism.dim)
     curves = []

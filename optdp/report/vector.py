@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
-from typing import Any
 
 from optdp.design.vector import solve_vector
 from optdp.mechanisms.base import Mechanism
 from optdp.mechanisms.baselines import applicable
 from optdp.problem import Problem
 from optdp.report.compare import Own, named
-from optdp.report.gap import Levels, several, table
+from optdp.report.gap import Levels, listed, several, table
 from optdp.report.report import Column, Report
 
 
@@ -24,8 +23,7 @@ def gap_report(
     **Arguments:** `eps`, `dim`: one or several; `norm`, `inputs`, `rtol`: as in `optdp.solve_vector`;
     `mechanisms`: as in `optdp.gap_report`.
     """
-    given: Any = dim
-    dims: list[int] = list(given) if isinstance(given, Iterable) and not isinstance(given, str | bytes) else [given]
+    dims = listed(dim)
     inputs = inputs or ("sphere" if norm == "l2" else "ball")
     solutions = [solve_vector(e, d, norm=norm, inputs=inputs, rtol=rtol) for d in dims for e in several("eps", eps)]
     if not solutions:

@@ -17,10 +17,10 @@ from optdp.mechanisms.frequency import COINS, FrequencyOracle, SubsetOracle
 from optdp.problem import OneHot
 from optdp.statistics import tables
 from optdp.statistics.estimate import estimate
-from optdp.statistics.intervals import averaged, project
+from optdp.statistics.intervals import averaged, probabilities, project
 from optdp.statistics.part import Part, received, truth
 from optdp.statistics.recommend import GOALS
-from optdp.statistics.result import POPULATION, Estimate, NotIdentified
+from optdp.statistics.result import POPULATION, Ask, Estimate, NotIdentified
 from optdp.statistics.schema import Flag
 from optdp.statistics.tally import Tally
 
@@ -207,25 +207,18 @@ class Answers(tables.Printed, Mapping[str, Estimate]):
         value, share = project(average), np.clip(average, 0, 1)
         corners = np.outer(parts[0].mechanism.support(), parts[1].mechanism.support())  # those of pairs lie between
         span = float(corners.min()), float(corners.max())
-        ends: list[tuple[Any, Any]] = []
-        for level in (self.level, self.level ** (1 / average.size)):
-            low, high = averaged(share, error, n, span, level)
-            ends.append((np.minimum(np.clip(low, 0, 1), value), np.maximum(np.clip(high, 0, 1), value)))
+        interval, band = probabilities(partial(averaged, share, error, n, span), value, self.level)
         # What the noise alone makes of this share of people with the pair: also where nothing or everything is counted.
         own, other = np.multiply(*(_second_moments(part.mechanism) for part in parts)) - (1.0, 0.0)
-        error = (
-            np.maximum(error, np.sqrt((share * own + (1 - share) * other) / n))
-            if n > 1
-            else np.full(share.size, np.inf)
-        )
+        least = np.sqrt((share * own + (1 - share) * other) / n) if n > 1 else np.inf
+        error = np.maximum(error, least)
         method = (
             "averages of products of unbiased indicators; score and normal intervals, or those of bounded numbers; "
             "the values are the nearest probabilities that sum to 1"
         )
         told = POPULATION.format("distribution")
-        unit = error * math.sqrt(n)
-        return Estimate(
-            "pair", value, error, ends[0], ends[1], self.level, n, method, told, points, unit, columns=(one, two)
+        return replace(
+            Ask("pair", self.level).answer(n, method, told, value, error, interval, band, points), columns=(one, two)
         )
 
     def to_frame(self) -> pd.DataFrame:
@@ -235,13 +228,9 @@ class Answers(tables.Printed, Mapping[str, Estimate]):
         """
         rows, index = [], []
         for name, found in self.every()[0].items():
-            points = found.points if np.ndim(found.value) else (found.what,)
-            for i, point in enumerate(points):
-                at = lambda v, i=i: np.atleast_1d(v)[i]  # noqa: E731
-                rows.append(
-                    (at(found.value), at(found.standard_error), at(found.interval[0]), at(found.interval[1]), found.n)
-                )
-                index.append((name, str(point)))
+            index += [(name, str(point)) for point in (found.points if np.ndim(found.value) else (found.what,))]
+            numbers = map(np.ravel, (found.value, found.standard_error, *found.interval))
+            rows += [(*row, found.n) for row in zip(*numbers, strict=True)]
         labels = ("value", "standard_error", "low", "high", "n")
         return tables.frame({label: [row[i] for row in rows] for i, label in enumerate(labels)}, index)
 

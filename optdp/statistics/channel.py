@@ -124,17 +124,14 @@ class Channel:
             if span is not None:  # narrow noise on a wide span
                 noise = float(np.sqrt(np.max(mechanism.variance(np.array(span)))))
                 cells = int(np.clip(16 * (last - first) / noise, cells, 16 * cells))
-            if np.isfinite(low) and np.isfinite(high):
-                edges = np.linspace(low, high, cells + 1)
-                if finite:
-                    edges = _graded(mechanism, np.linspace(first, last, DRAWS), low, high, cells)
-                return cls(mechanism, atoms, edges, middle, 0.0, False)
-            inputs = [first, last] if finite else [-1.0, 1.0]
-            spread = float(np.sqrt(np.max(mechanism.variance(np.array(inputs)))))
-            scale = max(spread, (last - first) if finite else 0.0)
-            edges = np.linspace(-1, 1, cells + 1)
+            scale = 0.0
+            if not (np.isfinite(low) and np.isfinite(high)):
+                inputs = [first, last] if finite else [-1.0, 1.0]
+                spread = float(np.sqrt(np.max(mechanism.variance(np.array(inputs)))))
+                low, high, scale = -1.0, 1.0, max(spread, (last - first) if finite else 0.0)
+            edges = np.linspace(low, high, cells + 1)
             if finite:
-                edges = _graded(mechanism, np.linspace(first, last, DRAWS), -1.0, 1.0, cells, middle, scale)
+                edges = _graded(mechanism, np.linspace(first, last, DRAWS), low, high, cells, middle, scale)
             return cls(mechanism, atoms, edges, middle, scale, False)
         known = np.asarray(outputs, dtype=float).reshape(-1)
         if finite and span is None:  # the same cells whatever the outputs are
@@ -288,7 +285,7 @@ def _compact(y: np.ndarray, middle: float, scale: float) -> np.ndarray:
 
 
 def _graded(
-    mechanism: Mechanism, inputs: np.ndarray, low: float, high: float, cells: int, middle: float = 0.0, scale: float = 0.0
+    mechanism: Mechanism, inputs: np.ndarray, low: float, high: float, cells: int, middle: float, scale: float
 ) -> np.ndarray:  # fmt: skip
     """Half of the cells of one width, half of one probability: densities may have narrow peaks."""
     drawn = mechanism.randomize(inputs, np.random.default_rng(0))

@@ -52,8 +52,10 @@ def source(plan: Plan, language: str = "js") -> str:
 def form(plan: Plan) -> dict[str, Any]:
     """The plan as its clients read it. **Raises** ValueError naming the column that they cannot answer."""
     own = {"digest": plan.digest, "statement": plan.statement(), "repeat": plan.repeat, "reported": plan.reported}
-    columns = [_column(part) | {"mechanism": mechanism_form(part)} for part in plan.parts]
-    return own | {"columns": columns, "units": [_unit(plan, unit) for unit in plan.units]}
+    return own | {
+        "columns": [_column(part) for part in plan.parts],
+        "units": [_unit(plan, unit) for unit in plan.units],
+    }
 
 
 def _unit(plan: Plan, unit: tuple[Part, ...]) -> dict[str, Any]:
@@ -69,13 +71,17 @@ def _refuse(part: Part, why: str) -> ValueError:
 
 
 def _column(part: Part) -> dict[str, Any]:
+    """How a column is read, and the numbers with which a client samples its mechanism."""
     column, name = part.column, part.name
     if name in (STAMP, "__proto__"):
         raise _refuse(part, "it needs another name")
     own = column.form()
     if any(isinstance(v, int) and abs(v) > EXACT for v in own.get("values", ())):
         raise _refuse(part, "its values must be texts, or numbers up to 2^53")
-    return {"name": name, **own}
+    known = _FORMS.get(type(part.mechanism))
+    if known is None:
+        raise _refuse(part, f"{type(part.mechanism).__name__} is not known there")
+    return {"name": name, **own, "mechanism": known(part.mechanism)}
 
 
 def _halves(number: int) -> list[int]:
@@ -103,13 +109,8 @@ def _kernel(m: KernelMechanism) -> dict[str, Any]:
     own = {"step": float(sent.step), "edges": made["edges"]}
     own |= {"window": _halves(m.width_cells - 1), "floor": _cuts(m.floor_coins)}
     if m.rule == "ends":
-        own |= {
-            "kind": "ends",
-            "first": sent.first,
-            "last": sent.last,
-            "starts": made["starts"],
-            "slopes": made["slopes"],
-        }
+        own |= {"kind": "ends", "first": sent.first, "last": sent.last}
+        own |= {"starts": made["starts"], "slopes": made["slopes"]}
         return own | {"map": made["stretches"], "lower": m.domain.lower, "width": m.domain.width}
     read = Lattice.between(m.domain.lower, m.domain.upper)
     own |= {"kind": "mean", "read": float(read.step), "first": read.first, "last": read.last}
@@ -122,25 +123,13 @@ def _set(m: SubsetOracle) -> dict[str, Any]:
     return {"kind": "set", "size": m.size, "universe": m.universe, "own": _cuts(m.coins)}
 
 
-def _affine(m: AffineOracle) -> dict[str, Any]:
-    return _set(m) | {"kind": "affine"}
-
-
 #: Mechanism -> what a client computes with.
 _FORMS: dict[type[Mechanism], Callable[[Any], dict[str, Any]]] = {
     PiecewiseMechanism: _piecewise,
     KernelMechanism: _kernel,
     SubsetOracle: _set,
-    AffineOracle: _affine,
+    AffineOracle: lambda m: _set(m) | {"kind": "affine"},
 }
-
-
-def mechanism_form(part: Part) -> dict[str, Any]:
-    """The numbers with which a client samples a part's mechanism. **Raises** ValueError for one that clients do not know."""
-    known = _FORMS.get(type(part.mechanism))
-    if known is None:
-        raise _refuse(part, f"{type(part.mechanism).__name__} is not known there")
-    return known(part.mechanism)
 
 
 def vectors(plan: Plan, records: Sequence[Mapping[str, Any]], label: str = "optdp") -> Iterator[dict[str, Any]]:

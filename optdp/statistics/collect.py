@@ -184,10 +184,10 @@ def _read_on(plan: Plan, source: Path, folder: Path, parts: str) -> _Note:
     least = note.head if source.suffix.lower() == ".parquet" else note.position  # of what was read, nothing is gone
     if source.stat().st_size < least or _head(source, note.head) != (note.digest or _head(source, 0)):
         raise _another(source)
-    judge, refused = _Judge(plan), Counter(note.refused or {})
+    refused = Counter(note.refused or {})
     reader = {".csv": _csv, ".parquet": _parquet}.get(source.suffix.lower(), _jsonl)
     for records, position, waiting in reader(source, note.position):
-        columns, rows = judge.take(records, refused)
+        columns, rows = _take(plan, records, refused)
         with files.together():
             if rows:
                 tables.write_file(folder / f"part-{name}-{note.parts:06d}.{parts}", columns)
@@ -331,45 +331,37 @@ def _parquet(source: Path, start: int) -> Iterator[Any]:
 # --- what a plan can have made
 
 
-class _Judge:
-    """Tells which records a plan can have made."""
-
-    def __init__(self, plan: Plan) -> None:
-        self.plan, self.digest, self.names = plan, plan.digest, set(plan.names)
-
-    def take(self, records: Records, refused: Counter[str]) -> tuple[dict[str, np.ndarray], int]:
-        """(the columns of the records that are possible, their number); the others are counted."""
-        found: list[dict[str, Any]] = []
-        for record in records:
-            why = record if isinstance(record, str) else self._shape(record)
-            if why is None:
-                found.append(record)  # type: ignore[arg-type]
-            else:
-                refused[why] += 1
-        good, columns = np.ones(len(found), dtype=bool), {}
-        there, whole = np.zeros(len(found), dtype=int), good.copy()
-        first = {unit[0].name for unit in self.plan.units}
-        together: dict[int, np.ndarray] = {}
-        for part in self.plan.parts:
-            column, possible, reported = _read(part, [record[part.name] for record in found])
-            refused[f"an entry of {part.name!r} that the plan does not send"] += int((good & ~possible).sum())
-            columns[part.name], good, there = column, good & possible, there + reported * (part.name in first)
-            if part.group:
-                whole &= together.setdefault(part.group, reported) == reported
-        for fits, why in (
-            (whole, "columns that are answered together, some of them alone"),
-            (there == self.plan.reported, f"another number of {self.plan.counted} than the plan reports"),
-        ):
-            refused[why] += int((good & ~fits).sum())
-            good &= fits
-        for why in [why for why, count in refused.items() if not count]:
-            del refused[why]
-        return {name: column[good] for name, column in columns.items()}, int(good.sum())
-
-    def _shape(self, record: dict[str, Any]) -> str | None:
-        if STAMP in record and STAMP not in self.names and record[STAMP] != self.digest:
-            return "made for another plan"
-        return None if set(record) - {STAMP} | (self.names & {STAMP}) == self.names else "other columns than the plan's"
+def _take(plan: Plan, records: Records, refused: Counter[str]) -> tuple[dict[str, np.ndarray], int]:
+    """(the columns of the records that the plan can have made, their number); the others are counted."""
+    found, names, digest = list[dict[str, Any]](), set(plan.names), plan.digest
+    for record in records:
+        if isinstance(record, str):
+            refused[record] += 1
+        elif STAMP in record and STAMP not in names and record[STAMP] != digest:
+            refused["made for another plan"] += 1
+        elif set(record) - {STAMP} | (names & {STAMP}) != names:
+            refused["other columns than the plan's"] += 1
+        else:
+            found.append(record)
+    good, columns = np.ones(len(found), dtype=bool), {}
+    there, whole = np.zeros(len(found), dtype=int), good.copy()
+    first = {unit[0].name for unit in plan.units}
+    together: dict[int, np.ndarray] = {}
+    for part in plan.parts:
+        column, possible, reported = _read(part, [record[part.name] for record in found])
+        refused[f"an entry of {part.name!r} that the plan does not send"] += int((good & ~possible).sum())
+        columns[part.name], good, there = column, good & possible, there + reported * (part.name in first)
+        if part.group:
+            whole &= together.setdefault(part.group, reported) == reported
+    for fits, why in (
+        (whole, "columns that are answered together, some of them alone"),
+        (there == plan.reported, f"another number of {plan.counted} than the plan reports"),
+    ):
+        refused[why] += int((good & ~fits).sum())
+        good &= fits
+    for why in [why for why, count in refused.items() if not count]:
+        del refused[why]
+    return {name: column[good] for name, column in columns.items()}, int(good.sum())
 
 
 def _read(part: Part, entries: list[Any]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -410,9 +402,7 @@ def sends(mechanism: Mechanism, y: np.ndarray) -> np.ndarray:
     with np.errstate(over="ignore"):
         place = y / float(lattice.step)
     good = np.asarray((place == np.rint(place)) & (place >= lattice.first) & (place <= lattice.last))
-    if isinstance(
-        mechanism, KernelMechanism
-    ):  # between two pieces there may be a gap; roundings reach one number beyond
+    if isinstance(mechanism, KernelMechanism):  # pieces may be apart; roundings reach one number beyond
         lows, highs = np.array(mechanism.tables()["places"]).T
         piece = np.maximum(np.searchsorted(lows, place + 1, side="right") - 1, 0)
         good &= (place <= highs[piece] + 1) & (place >= lows[piece] - 1)

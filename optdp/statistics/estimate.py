@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from functools import partial
 from numbers import Integral
 from typing import Any
 
@@ -31,6 +32,7 @@ from optdp.statistics.intervals import (
     Averages,
     averaged,
     covariance,
+    probabilities,
     project,
     rates,
     reason,
@@ -127,11 +129,8 @@ def estimate(
     if symbols:
         return _symbols(mechanism, data, ask)
     if what == "mean" and prior is None:
-        return (
-            mean_direction(mechanism, data, ask)
-            if isinstance(domain, Circle)
-            else mean_of_numbers(mechanism, data, ask)
-        )
+        mean = mean_direction if isinstance(domain, Circle) else mean_of_numbers
+        return mean(mechanism, data, ask)
     return _binned(mechanism, data, ask, bins)
 
 
@@ -421,8 +420,7 @@ def _crossing(cdf: np.ndarray, edges: np.ndarray, q: float) -> float:
     """Where the piecewise linear distribution function first reaches q."""
     heights = np.concatenate([[0.0], np.maximum.accumulate(cdf)])
     heights /= heights[-1]
-    k = int(np.searchsorted(heights, q))
-    k = min(max(k, 1), edges.size - 1)
+    k = min(max(int(np.searchsorted(heights, q)), 1), edges.size - 1)
     rise = heights[k] - heights[k - 1]
     share = (q - heights[k - 1]) / rise if rise > 0 else 0.0
     return float(edges[k - 1] + share * (edges[k] - edges[k - 1]))
@@ -457,37 +455,30 @@ def _oracle(oracle: FrequencyOracle, data: Data, ask: Ask, categories: Any, prog
     if ask.prior is not None:
         raise ValueError("prior is not allowed here: it is for mechanisms on an alphabet or an interval")
     sums, squares, n = data.supports(categories, progress)
-    own, other = map(float, oracle.exact_rates)
-    gap, (least, most) = abs(float(oracle.exact_gap)), sorted((own, other))  # the own category may have the smaller T
+    gap = abs(float(oracle.exact_gap))
+    least, most = sorted(map(float, oracle.exact_rates))  # the own category may have the smaller T
     labels = oracle.domain.labels if categories is None else np.ravel(np.asarray(categories)).tolist()
-    value = oracle.frequencies(sums / n)
-    every = categories is None
-    k = sums.size
-    sidak = ask.level ** (1 / k)
+    found = oracle.frequencies(sums / n)
+    here, every = np.clip(found, 0.0, 1.0), categories is None
+    value = project(found) if every else here
     if oracle.binary:
-        here = np.clip(value, 0.0, 1.0)
         spread = [float(rate * (1 - rate)) for rate in oracle.exact_rates]
         noise = here * spread[0] + (1 - here) * spread[1]
         error = np.sqrt(np.maximum(sums / n * (1 - sums / n), noise) / n) / gap
-        ends = [np.sort(oracle.frequencies(rates(sums, n, least, most, p)), axis=0) for p in (ask.level, sidak)]
-        interval, band = (list(np.clip(pair, 0.0, 1.0)) for pair in ends)
+        interval, band = probabilities(
+            lambda p: np.sort(oracle.frequencies(rates(sums, n, least, most, p)), axis=0), value, ask.level
+        )
         method = "counts of supporting messages, corrected; exact binomial intervals"
     else:
         error = np.sqrt(np.maximum(squares / n - (sums / n) ** 2, 0.0) / n) / gap
-        centre = np.clip(value, 0.0, 1.0)
-        interval, band = (
-            [np.clip(e, 0.0, 1.0) for e in averaged(centre, error, n, oracle.support(), p)] for p in (ask.level, sidak)
-        )  # fmt: skip
+        interval, band = probabilities(partial(averaged, here, error, n, oracle.support()), value, ask.level)
         method = (
             "averages of the messages' statistics, corrected; score and normal intervals, or those of bounded numbers"
         )
         # Where all messages say the same of a category: the noise, whose sum over the categories is known.
         total = float(oracle.variance(np.array(oracle.domain.labels)).min()) / oracle.domain.d
         error = np.where(error > 0, error, math.sqrt(total / n))
-    value = project(value) if every else np.clip(value, 0.0, 1.0)
     if every:
         method += "; the values are the nearest probabilities that sum to 1"
-    error = error if n > 1 else np.full(k, np.inf)
-    interval = [np.minimum(interval[0], value), np.maximum(interval[1], value)]
-    band = [np.minimum(band[0], value), np.maximum(band[1], value)]
+    error = error if n > 1 else np.full(sums.size, np.inf)
     return ask.answer(n, method, POPULATION.format("distribution"), value, error, interval, band, labels)

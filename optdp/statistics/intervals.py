@@ -33,6 +33,7 @@ averages, or Sidak's bound on it.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -273,6 +274,12 @@ def averaged(
     noise = np.maximum(n * error**2 - own, 0.0)
     middle, root = 2 * n * average + z2, np.sqrt(z2 * z2 + 4 * n * z2 * (own + noise * (1 + z2 / n)))
     return np.minimum(low, (middle - root) / (2 * (n + z2))), np.maximum(high, (middle + root) / (2 * (n + z2)))
+
+
+def probabilities(ends: Callable[[float], Any], value: np.ndarray, level: float) -> list[tuple[np.ndarray, np.ndarray]]:
+    """The interval and the band, by Sidak's bound, of probabilities from the `ends` at each level; the values are in both."""
+    both = (np.clip(ends(p), 0.0, 1.0) for p in (level, level ** (1 / value.size)))
+    return [(np.minimum(low, value), np.maximum(high, value)) for low, high in both]
 
 
 def project(values: np.ndarray) -> np.ndarray:

@@ -18,7 +18,7 @@ from optdp.mechanisms.frequency import COINS, FrequencyOracle, SubsetOracle
 from optdp.problem import LDP, OneHot
 from optdp.statistics import tables
 from optdp.statistics.portable import NUMBER, lookup
-from optdp.statistics.recommend import BINS, GOALS
+from optdp.statistics.recommend import BINS, GOALS, unit_error
 from optdp.statistics.schema import Column
 
 #: What a `reader` raises.
@@ -109,7 +109,7 @@ def together(columns: Mapping[str, Column], eps: Number, weight: Mapping[str, fl
     parts = []
     for (name, column), domain in zip(columns.items(), domains, strict=True):
         oracle = SubsetOracle(domain, 1, COINS - rest + rest // domain.d)
-        unit = math.sqrt(float(oracle.exact_value) / domain.d)
+        unit = unit_error(oracle, "frequencies", domain)
         parts.append(Part(name, column, "frequencies", eps, oracle, unit, weight[name], group))
     return parts
 

@@ -27,7 +27,7 @@ import math
 import re
 from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache, partial
 from pathlib import Path
@@ -39,18 +39,19 @@ from optdp import files
 from optdp.design.frequency import solve_frequency
 from optdp.design.kernel import FAINTEST, solve_kernel
 from optdp.design.progress import Progress, ProgressLike
-from optdp.exact import Fields, Log, Number, Seed, Within, as_rng, coin, enclosures, require, show, written
+from optdp.exact import Fields, Log, Number, Seed, Within, as_rng, coin, enclosures, require, show, work, written
 from optdp.exact.enclosures import rounded_up
 from optdp.exact.fields import FieldError, load
 from optdp.exact.numbers import above
 from optdp.mechanisms.base import Mechanism
-from optdp.mechanisms.frequency import COINS, FrequencyOracle
+from optdp.mechanisms.frequency import COINS
+from optdp.mechanisms.piecewise import PiecewiseMechanism
 from optdp.problem import LDP, Interval, OneHot
 from optdp.statistics import tables
 from optdp.statistics.answers import Answers, added, check_level, outputs_of, tallies_of
 from optdp.statistics.channel import FLOATS, refuse_few_floats, refuse_width
 from optdp.statistics.part import Part, as_column, kind_of, together, truth, unit_ratio, width_of, words_of
-from optdp.statistics.recommend import BINS, GOALS, RTOL, candidates, unit_error
+from optdp.statistics.recommend import BINS, CROWD, GOALS, RTOL, candidates, unit_error
 from optdp.statistics.result import NotIdentified
 from optdp.statistics.schema import Category, Column
 
@@ -274,7 +275,7 @@ class Plan(tables.Printed):
         told = [
             "What you enter stays on this device; what is sent is drawn at random. Whatever is sent, your entries make it at "
             f"most {factor:.2f} times as likely as any other entries would{whole} "
-            f"(local differential privacy, epsilon = {rounded_up(self.eps)})."
+            f"(local differential privacy, epsilon = {rounded_up(ratio)})."
         ]
         if m < k:
             what = "entries" if k == len(self.parts) else "groups of entries"
@@ -387,8 +388,12 @@ class Plan(tables.Printed):
             for name in ("unit", "weight"):
                 if not getattr(part, name):
                     raise FieldError(f"{own}.{name} = 0 is not allowed: it must be above 0")
-            known = _unit(part)
-            if known is not None and not math.isclose(part.unit, known, rel_tol=RTOL):
+            try:
+                known = _unit(part, max(round(self.n * (self.reported / len(self.units))), 1))
+            except (TypeError, ValueError) as error:  # not identified, or not computed
+                raise FieldError(f"{own}.mechanism is not allowed with goal = {part.goal!r}: {error}") from None
+            # Of other draws, as those of another numpy, a simulated error has been seen to differ by a third.
+            if not math.isclose(part.unit, known, rel_tol=0.5 if part.goal == "quantile" else RTOL):
                 raise FieldError(
                     f"{own}.unit = {part.unit:g} is not allowed: of this mechanism it must be about {known:.6g}"
                 )
@@ -448,11 +453,8 @@ def _labels(of: Any) -> list[str]:
 
 def _total(shares: list[Number]) -> Number:
     """Their sum, or where logarithms are among several a rational above it."""
-    return (
-        shares[0]
-        if len(shares) == 1
-        else sum((Fraction(enclosures.log_above(e.argument) if isinstance(e, Log) else e) for e in shares), Fraction(0))
-    )
+    exact = (Fraction(enclosures.log_above(e.argument) if isinstance(e, Log) else e) for e in shares)
+    return shares[0] if len(shares) == 1 else sum(exact, Fraction(0))
 
 
 def plan(
@@ -510,19 +512,20 @@ def plan(
                     raise ValueError(f"{what}[{name!r}] is not allowed: the schema has no such column")
     if not isinstance(goal, Mapping):
         require.choice("goal", goal, GOALS)
-    for name, asked in goal.items() if isinstance(goal, Mapping) else ():
-        if isinstance(schema[name], Category) and asked != "frequencies":
-            raise ValueError(f"goal[{name!r}] = {asked!r} is not allowed: categories have 'frequencies'")
-    wanted = {name: goal if isinstance(goal, str) else goal.get(name, "mean") for name in schema}
-    wanted |= {name: "frequencies" for name, column in schema.items() if isinstance(column, Category)}
-    goals = {name: require.choice("goal", asked, GOALS) for name, asked in wanted.items()}
-    if any(g == "frequencies" for name, g in goals.items() if not isinstance(schema[name], Category)):
-        raise ValueError("goal = 'frequencies' is not allowed for numbers: use 'distribution'")
+    goals: dict[str, str] = {}
     for name, column in schema.items():
-        if isinstance(column.domain, Interval) and goals[name] in ("mean", "answers"):  # whose squares count
-            refuse_width(f"schema[{name!r}]", column.domain)
-        if isinstance(column.domain, Interval) and goals[name] != "answers":
-            refuse_few_floats(f"schema[{name!r}]", column.domain, FLOATS)
+        own = "frequencies" if isinstance(column, Category) else "mean" if isinstance(goal, Mapping) else goal
+        asked = goal.get(name, own) if isinstance(goal, Mapping) else own
+        if own == "frequencies" != asked:
+            raise ValueError(f"goal[{name!r}] = {asked!r} is not allowed: categories have 'frequencies'")
+        goals[name] = require.choice("goal", asked, GOALS)
+        if isinstance(column.domain, Interval):
+            if asked == "frequencies":
+                raise ValueError("goal = 'frequencies' is not allowed for numbers: use 'distribution'")
+            if asked in ("mean", "answers"):  # whose squares count
+                refuse_width(f"schema[{name!r}]", column.domain)
+            if asked != "answers":
+                refuse_few_floats(f"schema[{name!r}]", column.domain, FLOATS)
     weight = {name: require.real("weights", (weights or {}).get(name, 1.0), low=0.0, open_low=True) for name in schema}
     heaviest = max(weight.values())  # by which they are divided: sums of the largest floats are none
     tell, made = Progress(progress), dict[Any, tuple[Mechanism, float]]()
@@ -608,14 +611,22 @@ def _share(total: Number, fraction: Fraction) -> Number:
     return fraction * (below if isinstance(total, Log) else Fraction(total))
 
 
-def _unit(part: Part) -> float | None:
-    """The `unit` of a part, from its mechanism; None where that takes long, as of quantiles and distributions."""
-    mechanism = part.mechanism
-    if isinstance(mechanism, FrequencyOracle):
-        return math.sqrt(float(mechanism.exact_value) / mechanism.domain.d)
+def _unit(part: Part, people: int) -> float:
+    """The `unit` of a part that so many people report, from its mechanism. **Raises** `NotIdentified`."""
+    mechanism: Any = part.mechanism
     if part.goal == "mean" and mechanism.check_unbiased().passed:
         return math.sqrt(mechanism.worst_case_loss("squared"))
-    return mechanism.worst_case_loss("abs") if part.goal == "answers" else None
+    if part.goal in ("quantile", "distribution") and isinstance(mechanism, PiecewiseMechanism):  # as `_best` has it
+        return _unit_error(replace(mechanism, domain=Interval(0, 1)), part.goal, people) * width_of(part)
+    return _unit_error(mechanism, part.goal, people)
+
+
+@lru_cache(maxsize=256)
+def _unit_error(mechanism: Mechanism, goal: str, people: int) -> float:
+    """`unit_error`, of distributions for evenly spread entries."""
+    simulated = 5e4 + 400 * math.sqrt(min(people, CROWD))
+    work.count({"mean": 5e5, "quantile": simulated, "distribution": 5e4}.get(goal, 0.0))
+    return unit_error(mechanism, goal, mechanism.domain, "uniform" if goal == "distribution" else None, n=people)
 
 
 def _mechanism(column: Column, goal: str, eps: Number, people: int) -> tuple[Mechanism, float]:
@@ -625,8 +636,8 @@ def _mechanism(column: Column, goal: str, eps: Number, people: int) -> tuple[Mec
     """
     domain = column.domain
     if isinstance(domain, OneHot):
-        oracle: Any = solve_frequency(eps, list(domain.names)).mechanism
-        return oracle, math.sqrt(float(oracle.exact_value) / domain.d)
+        oracle = solve_frequency(eps, list(domain.names)).mechanism
+        return oracle, unit_error(oracle, goal, domain)
     if goal == "mean":  # the best of all unbiased mechanisms, and so of all estimates that are averages
         if float(eps) < FAINTEST:
             told = f"eps = {rounded_up(eps)} is not allowed for goal = {goal!r}: it must be at least {FAINTEST:g}"
@@ -644,11 +655,10 @@ def _makers(domain: Any, eps: Number, goal: str) -> list[tuple[str, Callable[[],
 @lru_cache(maxsize=256)
 def _best(goal: str, eps: Number, people: int) -> tuple[str, float]:
     """(name, unit error) of the best mechanism on [0, 1]: on other intervals the same one is, in their units."""
-    unit, population = Interval(0, 1), "uniform" if goal == "distribution" else None
     errors = []
-    for name, make in _makers(unit, eps, goal):
+    for name, make in _makers(Interval(0, 1), eps, goal):
         with suppress(NotIdentified):
-            errors.append((unit_error(make(), goal, unit, population, n=people), name))
+            errors.append((_unit_error(make(), goal, people), name))
     if not errors:
         raise TooLittle(
             f"eps = {rounded_up(eps)} is not allowed for goal = {goal!r}: the outputs of no mechanism tell enough"

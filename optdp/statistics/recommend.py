@@ -258,14 +258,12 @@ def _ranked(
             return _needed(mechanism, population, q, error, crowd, found) if mechanism is recommended()[1] else None
         return max(1, math.ceil((unit / error) ** 2)) if unit / error <= math.sqrt(PEOPLE) else None
 
-    if population is not None:
-        units, refused = rated()
-    elif key in _RATED:
-        units, refused = _RATED[key]
-    else:
-        if len(_RATED) >= 8:
-            _RATED.clear()
-        units, refused = _RATED[key] = rated()
+    known = _RATED if population is None else {}
+    if key not in known:
+        if len(known) >= 8:
+            known.clear()
+        known[key] = rated()
+    units, refused = known[key]
     if n is None and error is not None:
         needed = people(*recommended())
         if needed is None and goal != "quantile":
@@ -290,13 +288,8 @@ def _ranked(
         "distribution": f"root mean square standard error of the probabilities of {BINS} bins",
         "frequencies": "root mean square standard error of a frequency", "answers": "mean absolute error of an answer",
     }[goal]  # fmt: skip
-    told = (
-        "in the worst case"
-        if population is None
-        else "under the prior"
-        if prior is not None and not isinstance(prior, str)
-        else "under the uniform prior"
-    )
+    under = "under the uniform prior" if prior is None or isinstance(prior, str) else "under the prior"
+    told = "in the worst case" if population is None else under
     about = "" if goal == "answers" else f" about {crowd} {'person' if crowd == 1 else 'people'}"
     return Recommendation(
         goal, eps, crowd, f"{what}{about} {told}, eps = {rounded_up(eps, 6)}", rows, tuple(refused),
@@ -352,12 +345,10 @@ def _population(area: Any, prior: Any, goal: str) -> tuple[np.ndarray, np.ndarra
         if prior is not None:
             raise ValueError("prior is not allowed for frequencies: the error is the same for all populations")
         return None
-    if prior is None:
-        prior = "uniform" if goal == "quantile" else None
-    if prior is None:
+    if prior is None and goal != "quantile":
         return None
-    if isinstance(prior, str):
-        require.choice("prior", prior, ("uniform",))
+    if prior is None or isinstance(prior, str):
+        require.choice("prior", "uniform" if prior is None else prior, ("uniform",))
         return area.lower + area.width * (np.arange(POINTS) + 0.5) / POINTS, np.full(POINTS, 1 / POINTS)
     read: Any = Average("abs", prior).on(area)
     known: Prior | Density = read.prior

@@ -61,11 +61,23 @@ class Sample:
 
     def moments(self) -> Moments:
         """Of the outputs. **Raises** ValueError, TypeError."""
-        return Moments.of(_real(self.outputs))
+        if self.outputs.dtype.kind not in "iuf":
+            raise TypeError(
+                f"outputs are of type {self.outputs.dtype}, which is not allowed: they must be real numbers"
+            )
+        y = self.outputs.astype(float).reshape(-1)
+        if not y.size or not np.isfinite(y).all():
+            raise ValueError(f"{NONE}, all finite")
+        return Moments.of(y)
 
     def directions(self) -> tuple[int, np.ndarray]:
         """(number, sums of cos, sin, cos^2, sin^2, cos sin) of the outputs as angles on the domain, a circle."""
-        return _directions(self.mechanism, self.outputs)
+        domain: Any = self.mechanism.domain
+        angles = 2 * np.pi / domain.period * (domain.check(self.outputs, "outputs").reshape(-1) - domain.start)
+        if not angles.size:
+            raise ValueError(NONE)
+        c, s = np.cos(angles), np.sin(angles)
+        return angles.size, np.array([c.sum(), s.sum(), (c * c).sum(), (s * s).sum(), (c * s).sum()])
 
     def supports(self, categories: Any, progress: bool) -> tuple[np.ndarray, np.ndarray, int]:
         """(sums of T_c, sums of T_c^2, number) for the messages of a frequency oracle."""
@@ -80,24 +92,6 @@ def _array(mechanism: Mechanism, outputs: ArrayLike) -> np.ndarray:
     """Outputs, none of them masked, as an array; symbols as they are. **Raises** TypeError, ValueError."""
     array = require.array(outputs, "outputs")
     return symbol_array(outputs, ()) if isinstance(getattr(mechanism, "domain", None), Alphabet) else array
-
-
-def _real(outputs: np.ndarray) -> np.ndarray:
-    if outputs.dtype.kind not in "iuf":
-        raise TypeError(f"outputs are of type {outputs.dtype}, which is not allowed: they must be real numbers")
-    y = outputs.astype(float).reshape(-1)
-    if not y.size or not np.isfinite(y).all():
-        raise ValueError(f"{NONE}, all finite")
-    return y
-
-
-def _directions(mechanism: Mechanism, outputs: np.ndarray) -> tuple[int, np.ndarray]:
-    domain: Any = mechanism.domain
-    angles = 2 * np.pi / domain.period * (domain.check(outputs, "outputs").reshape(-1) - domain.start)
-    if not angles.size:
-        raise ValueError(NONE)
-    c, s = np.cos(angles), np.sin(angles)
-    return angles.size, np.array([c.sum(), s.sum(), (c * c).sum(), (s * s).sum(), (c * s).sum()])
 
 
 class Tally:
