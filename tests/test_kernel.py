@@ -781,7 +781,7 @@ def test_no_input_loses_much_more_than_the_worst_one(own, loss):
 def test_what_is_known_is_not_computed_again_once_time_is_up(monkeypatch):
     """A limit of 10 seconds took 40 where each enclosure of a floor takes 10 (powers at a large eps)."""
     kept = []
-    monkeypatch.setattr(Search, "_keep_value", lambda search, found: kept.append(found))
+    monkeypatch.setattr(Search, "_keep_value", lambda search, found, most=0: kept.append(found))
     monkeypatch.setattr(Run, "left", lambda run: 100.0 * (not kept))
     bound = Search._keep_bound
     monkeypatch.setattr(Search, "_keep_bound", lambda search, dual: bound(search, dual) or (kept and kept.append(dual)))

@@ -54,7 +54,7 @@ BESIDE = 2.0**-30
 #: How often outputs move outwards for means, where some are at a limit; by how much farther than floats say, at least.
 STRETCHES, ROOMS = 20, (2.0**-40, 2.0**-35, 2.0**-30)
 #: Which share of the tolerance the meshes' gap may take, the second where meshes are fine: pieces take the rest.
-CLOSE, CLOSER = 0.7, 0.85
+CLOSE, CLOSER = 0.7, 0.88
 
 
 class Search:
@@ -238,14 +238,14 @@ class Search:
                 if self.bound >= good:
                     break
             if last or self.bound >= good:
-                self._keep_value(best)
+                self._keep_value(best, PIECES if last else PIECES // 2)
                 enclosed = best
                 unsolved = found.attained - found.value > rtol / 100 * found.value
                 if self.gap > rtol and unsolved and self.run.left():
                     # A floor nearer to the program's value costs less than finer meshes.
                     with suppress(SolverFailure):
                         found = master.solve(task, y, cuts, rtol / 100)
-                        self._keep_value(found)
+                        self._keep_value(found, PIECES if last else PIECES // 2)
             if self.gap <= rtol:
                 break
             if last:
@@ -462,7 +462,7 @@ class Search:
             self._agree()
         return bound
 
-    def _keep_value(self, found: Master) -> float:
+    def _keep_value(self, found: Master, most: int = PIECES) -> float:
         """The value of the coarsest pieces of the floor that lose little: little of the bracket, where that stays wide."""
         task, floor, rtol = self.task, found.floor, self.run.rtol
         counts, goal = np.ones(floor.steps.size, dtype=np.int64), self.bound / (1 - 0.97 * rtol) / task.cost.unit
@@ -474,7 +474,7 @@ class Search:
         share = task.growth / max(found.value, attained / 2)  # a program that was stopped has a low value
         narrow, wide = change * floor.steps / (4 * masses), share * change * floor.steps**2 / 12
         best: tuple[float, tuple[np.ndarray, np.ndarray, np.ndarray]] | None = None
-        idle, most = 0, PIECES
+        idle = 0
         if self.stopped or not self.run.left():  # three seconds more, and a third of the limit
             law = task.problem.loss.branches(task.problem.domain.exact_width, True, task.eps)
             most = int(np.clip(EXACT * (3 + self.run.time_limit / 3) / (1 + len(law.knots)), LEAST, FEW))
