@@ -164,7 +164,7 @@ MAKE = {
     "vector radial": lambda: optdp.solve_vector(4.0, 3, inputs="ball", rtol=0.01),
     "vector reversed": lambda: optdp.solve_vector(0.1, 2, inputs="ball", rtol=0.01),
     "vector ball of one": lambda: optdp.solve_vector(1.0, 1, inputs="ball", rtol=0.05),
-    "vector cube": lambda: optdp.solve_vector(2.0, 300, norm="linf", rtol=0.06),
+    "vector cube": lambda: optdp.solve_vector(2.0, 100, norm="linf", rtol=0.06),
     # information privacy
     "lip sum": lambda: optdp.solve_lip(PRIOR, 1.0),
     "lip sum eps=0.5": lambda: optdp.solve_lip(PRIOR, 0.5),

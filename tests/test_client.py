@@ -1041,8 +1041,8 @@ writeFileSync(process.argv[3], people.map((person) => line(person) + "\\n").join
 
 
 def test_a_survey_of_simulated_clients_is_answered(tmp_path, capsys):
-    """100,000 clients in JavaScript; from the plan to intervals that hold the truth by commands alone."""
-    n, rng = 100_000, np.random.default_rng(4)
+    """20,000 clients in JavaScript; from the plan to intervals that hold the truth by commands alone."""
+    n, rng = 20_000, np.random.default_rng(4)
     people = {
         "age": rng.normal(40, 12, n).clip(0, 120).round(1).tolist(),
         "job": rng.choice(JOBS, n, p=[0.6, 0.3, 0.1]).tolist(),
@@ -1069,7 +1069,7 @@ def test_a_survey_of_simulated_clients_is_answered(tmp_path, capsys):
     run_js(tmp_path, SIMULATE, tmp_path / "people.json", tmp_path / "answers.jsonl")
     folder = str(tmp_path / "answers")
     assert main(["collect", "--plan", str(plan), "--out", folder, str(tmp_path / "answers.jsonl")]) == 0
-    assert "100000 private records" in capsys.readouterr().out
+    assert f"{n} private records" in capsys.readouterr().out
     assert main(["estimate", "--plan", str(plan), "--level", "0.999999", "--json", folder]) == 0
     found = json.loads(capsys.readouterr().out)
     low, high = found["age"]["interval"]

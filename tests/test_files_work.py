@@ -203,7 +203,7 @@ def test_the_soak_notices_what_is_wrong():
     few = {name: saved(name) for name in ("lip sum", "additive", "finite hamming")}  # the quickest to be judged
     with mock.patch.object(soak_files, "originals", lambda: few):
         with mock.patch.object(optdp.Solution, "verify", lambda self: believed):
-            assert soak_files.soak(400, 7).counts["wrong accepted"] > 2
+            assert soak_files.soak(150, 7).counts["wrong accepted"] > 2
         with mock.patch.object(optdp.Solution, "verify", lambda self: 1 / 0):
             assert soak_files.soak(40, 7).counts["uncaught"] > 3
         with mock.patch("optdp.exact.fields._kind", lambda value: "TypeError"):

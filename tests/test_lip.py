@@ -160,7 +160,7 @@ def test_columns_equal_enumeration(prior, eps, case, seed):
 @pytest.mark.filterwarnings(
     "ignore:Solution may be inaccurate"
 )  # at tolerances of 1e-12; the assertions say how accurate
-@settings(max_examples=25)
+@settings(max_examples=8)
 @given(prior=priors(most=6), eps=epsilons, case=st.sampled_from([*CASES, ("sum", "lip-lower")]))
 def test_cvxpy_model_agrees(prior, eps, case):
     task, notion = case

@@ -122,7 +122,7 @@ def test_the_choice_between_knots_is_paid_for_in_a_histogram():
 @pytest.mark.parametrize("kind", ["sum", "histogram"])
 def test_no_prices_and_knots_prove_more_than_their_dual(kind):
     rng = np.random.default_rng(0)
-    for _ in range(60):
+    for _ in range(20):
         d, ratio = int(rng.integers(2, 5)), Fraction(int(rng.integers(2, 7)))
         weights = rng.integers(1, 9, d).tolist()
         prior = optdp.Prior.of([Fraction(w, sum(weights)) for w in weights])
@@ -382,7 +382,7 @@ def test_floats_that_hope_for_too_much_prove_nothing(monkeypatch):
         return rng.choice([1.02, 1.2, 2.0]) * found if (found <= 0).all() else found
 
     monkeypatch.setattr(lip, "_floats", hopeful)
-    for _ in range(40):
+    for _ in range(12):
         weights = rng.integers(rng.choice([1, 30]), 40, size=rng.integers(3, 9)).tolist()
         prior, ratio = (
             optdp.Prior.of([Fraction(w, sum(weights)) for w in weights]),

@@ -380,7 +380,7 @@ def test_a_users_function_agrees_with_the_power_it_is(shape):
         solution.to_dict()
 
 
-@settings(max_examples=25)
+@settings(max_examples=6)
 @given(epsilons(0.1, 6), st.floats(0.05, 0.9))
 def test_a_step_loss_is_solved_to_its_bracket(eps, step):
     """For L = [d > step] the window of width `step` is optimal while it pays, and the value is c (1 - step)."""

@@ -776,7 +776,7 @@ def test_the_predicted_error_of_a_median_is_that_of_simulated_surveys(eps, n):
     }  # fmt: skip
     for name, draw in shapes.items():
         squares = []
-        for _ in range(60):
+        for _ in range(30):
             x = draw()
             squares.append((survey.estimate(survey.randomize({"x": x}, rng))["x"].value - np.median(x)) ** 2)
         counts = sum(np.histogram(draw(), 240, (0, 100))[0] for _ in range(10**6 // n))

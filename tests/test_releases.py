@@ -334,8 +334,10 @@ def test_profiles_of_other_notions():
 # --- discoveries --------------------------------------------------------------------------------------------------
 
 
-def test_discoveries_are_decided_by_their_checks(monkeypatch):
-    ids = [f"D-TLAP-{k}" for k in range(7, 11)]
+@pytest.mark.parametrize(
+    "ids", [("D-TLAP-8", "D-TLAP-9", "D-TLAP-10"), pytest.param(("D-TLAP-7",), marks=pytest.mark.soak)]
+)
+def test_discoveries_are_decided_by_their_checks(ids, monkeypatch):
     monkeypatch.setattr(tlap, "variance_share", lambda mu: arb(1.2))
     monkeypatch.setattr(tlap, "half_lines", lambda mu, q: arb(9))
     monkeypatch.setattr(tlap, "staircase_share", lambda mu: arb("1.01"))

@@ -182,14 +182,14 @@ def test_certificates_about_changed_problems(made, remembered):
 
     For a larger class the own mechanism still is feasible: what it attains bounds every lower bound.
     """
-    tried, turns, first = 0, itertools.cycle(range(3)), firsts(made)
+    tried, turns, first = 0, itertools.cycle(range(8)), firsts(made)
     for name, own in made.items():
         for changed in neighbours(own.problem):
             value = attained(own.mechanism, changed)
             if value is None:
                 continue
             others = [other for n, other in made.items() if n in first or kind(other) == kind(own)]
-            for other in others[next(turns) :: 3]:
+            for other in others[next(turns) :: 8]:
                 bound = proven(other.certificate, changed)
                 if bound is not None:
                     tried += 1
@@ -444,7 +444,7 @@ def test_random_problems_made_of_all_parts(made, capsys):
     """Problems that nobody solved: no certificate proves more than any feasible mechanism attains, and nothing breaks."""
     rng, parts, first = random.Random(0), pool(made), sorted(firsts(made))
     bounds = values = both = tried = 0
-    for _ in range(200):
+    for _ in range(80):
         own = rng.choice(list(made.values())).problem
         change = {name: rng.choice(parts[name]) for name in rng.sample(list(parts), rng.choice([1, 1, 2, 2, 3]))}
         try:
@@ -461,4 +461,4 @@ def test_random_problems_made_of_all_parts(made, capsys):
         print(
             f"\nrandom problems: {tried}, bounds proven {bounds}, mechanisms feasible {values}, problems with both {both}, wrong 0"  # noqa: E501
         )
-    assert tried > 125 and both > 15
+    assert tried > 50 and both > 6

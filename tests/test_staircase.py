@@ -45,7 +45,7 @@ CASES = st.tuples(st.floats(0.3, 5), st.sampled_from([1.0, 0.7, 3.0]), st.floats
 
 
 @given(CASES)
-@settings(max_examples=settings.default.max_examples // 2, deadline=None)
+@settings(max_examples=settings.default.max_examples // 5, deadline=None)
 def test_the_law_is_private_at_every_shift_and_its_moments_are_exact(case):
     eps, sensitivity, share, cut, delta = case
     with pytest.MonkeyPatch.context() as patch:

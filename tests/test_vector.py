@@ -498,7 +498,7 @@ def test_rows_and_prices_from_deviations_are_those_from_radii(d):
 def test_balls_moved_along_tangents_stay_next_to_their_inputs():
     """The best multipliers of balls next to 0 pull their centers beyond it, where they would be those of another input."""
     layers = Layers(20.0, 4, 6)
-    layers.run(1e-3, lambda low, high: None)
+    layers.run(1e-2, lambda low, high: None)
     norms, weights, c, reach = layers.dual(6)
     used, levels = weights > 0, (1 - 1e-4) * reach**2 - c**2
     dual = RadialCertificate(*(tuple(v[used].tolist()) for v in (norms, weights, 2 * c, levels)))
@@ -1469,7 +1469,7 @@ def test_mean_vectors_with_regions():
         optdp.solve_vector(2.0, 6, norm="linf", rtol=0.2),
     ):
         rng = np.random.default_rng(8)
-        inside, single, runs, n = 0, 0, 200, 500
+        inside, single, runs, n = 0, 0, 100, 500
         people = rng.standard_normal((n, 6)) * 0.1 + [0.3, -0.2, 0, 0, 0.1, 0]
         people /= np.maximum(1.0, np.linalg.norm(people, axis=1))[:, None]
         outputs = best.mechanism.randomize(np.tile(people, (runs, 1, 1)), rng)

@@ -91,16 +91,20 @@ class _Nearest:
         self.growth = self.loss.growth
         self._known: dict[int, arb] = {}
         self._values: dict[tuple[int, int], arb] = {}
+        self._tables: dict[int, tuple[np.ndarray, np.ndarray]] = {}
 
     def __call__(self, distance: np.ndarray) -> np.ndarray:
         return np.asarray(self.loss(np.ceil(np.asarray(distance) - 0.5)))
 
     def table(self, last: int) -> tuple[np.ndarray, np.ndarray]:
         """Places and the integrals up to there, between which they are linear, in floats."""
-        found = self.loss(np.arange(last + 1.0))
-        return np.append(0.0, np.arange(last + 1) + 0.5), np.append(
-            0.0, found[0] / 2 + np.append(0.0, np.cumsum(found[1:]))
-        )
+        if last not in self._tables:
+            places, sums = np.arange(last + 2) - 0.5, np.zeros(last + 2)
+            places[0], found = 0.0, self.loss(np.arange(last + 1.0))
+            np.cumsum(found[1:], out=sums[2:])
+            sums[1:] += found[0] / 2
+            self._tables[last] = places, sums
+        return self._tables[last]
 
     def integral_ball(self, distance: arb) -> arb:
         ends = (max(end, Fraction(0)) for end in (enclosures.lower(distance), enclosures.upper(distance)))
@@ -172,16 +176,16 @@ def _powers(q: float, n: int) -> arb:
 class Period:
     """F for a problem on the line or the integers with some eps > 0, in units in which the sensitivity is 1.
 
-    **Arguments:** `problem`; `cap`: in place of the loss L, min(L, cap).
+    **Arguments:** `problem`; `cap`: in place of the loss L, min(L, cap); `like`: the same with another cap, whose sums are used.
 
     **Raises** Refusal where eps is so small that sums are too long.
     """
 
-    def __init__(self, problem: Problem, cap: float = math.inf) -> None:
+    def __init__(self, problem: Problem, cap: float = math.inf, like: Period | None = None) -> None:
         privacy: Any = problem.privacy
         loss: Any = problem.objective.loss
         self.whole = isinstance(problem.domain, Integers)
-        self.loss: Any = _Nearest(loss) if self.whole else loss
+        self.loss: Any = like.loss if like else _Nearest(loss) if self.whole else loss
         self.exact, self.width, self.cap = privacy.eps, privacy.sensitivity, cap
         self.eps = float(privacy.eps)
         growth = 0.0 if math.isfinite(cap) else self.loss.growth[1]
@@ -344,9 +348,10 @@ class PeriodCertificate(Certificate):
         privacy: Any = problem.privacy
         between = 0.5 * isinstance(problem.domain, Integers)
         caps = dict.fromkeys(float(problem.objective.loss(n * privacy.sensitivity + between)) for n in CAPS)
-        best, most = None, -1.0
+        best, most, period = None, -1.0, None
         for cap in [c for c in caps if 0 < c < math.inf]:
-            made = cls((period := Period(problem, cap)).proven(), cap)
+            period = Period(problem, cap, period)
+            made = cls(period.proven(), cap)
             if 0 < made.threshold < cap and (value := made._bound(problem, period).value) > most:
                 best, most = made, value
         if best is None:

@@ -590,12 +590,14 @@ class LatticeNoise(Mechanism):
         low = np.floor(place)
 
         def mass(start: np.ndarray) -> np.ndarray:
-            plain = _tabled(self.noise.noise_probability, index - start)
+            places = np.asarray(index - start)
+            found = np.array(_tabled(self.noise.noise_probability, places))
             if not self.clamped:
-                return plain
-            top, bottom = (_tabled(self.noise.cdf, j) for j in (start - index, index - start))  # P(Z >= j) = P(Z <= -j)
-            inner = np.where(index == self.steps, top, np.where(index == 0, bottom, plain))
-            return np.where((index >= 0) & (index <= self.steps), inner, 0.0)
+                return found
+            for end, sign in ((0, 1), (self.steps, -1)):  # P(Z >= j) = P(Z <= -j)
+                there = np.broadcast_to(index == end, found.shape)
+                found[there] = _tabled(self.noise.cdf, sign * places[there])
+            return np.where((index >= 0) & (index <= self.steps), found, 0.0)
 
         return (1 - place + low) * mass(low) + (place - low) * mass(low + 1)
 
