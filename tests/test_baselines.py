@@ -453,3 +453,16 @@ def test_noise_that_reaches_where_a_users_loss_is_not_known_does_not_stand_besid
     steep = optdp.CustomLoss(lambda d: np.where(d < 40, np.square(d), np.inf), shape="convex")
     assert "uniform noise" in names(few, mine) and "uniform noise" not in names(few, steep)
     assert "Laplace" in names(few, "squared")
+
+
+def test_clamped_lattice_noise_gathers_what_lies_beyond_at_the_ends():
+    problem = optdp.Problem(optdp.LDP(0.3), (-3.0, 50.0), "abs")
+    noise = baselines.get("clamped discrete Laplace").make(problem)
+    x = np.linspace(-3.0, 50.0, 7)
+    found = noise.probability(noise.atoms()[:, None], x)
+    place = (x + 3.0) / noise.step
+    low = np.floor(place)
+    below, above = (noise.noise.cdf(-low), noise.noise.cdf(-low - 1))  # of the two points to which x is rounded
+    assert found.sum(axis=0) == pytest.approx(np.ones(7), abs=1e-12)
+    assert found[0] == pytest.approx((low + 1 - place) * below + (place - low) * above, rel=1e-12)
+    assert found[:, ::-1] == pytest.approx(found[::-1], rel=1e-9)
