@@ -251,7 +251,8 @@ class Mechanism(ABC):
         around = grid[max(best - 1, 0)], grid[min(best + 1, grid.size - 1)]
         found = minimize_scalar(lambda x: -float(self.expected_loss(x, law)), bounds=around, method="bounded",
                                 options={"xatol": 1e-12 * self.domain.width})  # fmt: skip
-        return float(found.x) if -found.fun > losses[best] else float(grid[best])
+        higher = -found.fun > losses[best] + 1e-12 * abs(losses[best])  # by more than roundings
+        return float(found.x) if higher else float(grid[best])
 
     def average_loss(self, loss: LossLike = "abs") -> float:
         """The expected loss averaged over inputs spread uniformly over the domain (adaptive quadrature)."""

@@ -40,6 +40,8 @@ PIECES = 2**15
 STEPS, STARTS, STRETCH = 40, 22, 12
 #: Windows placed by their ends are those of an input this share of the largest number (in domains) away, by rounding of floats.
 READ = Fraction(1, 2**49)
+#: Losses of inputs in floats are equal up to this share.
+TIED = 2.0**-40
 #: Averages over points of losses that jump are exact for at most so many pairs of a point and a piece.
 POINTWISE = 2**12
 
@@ -1021,7 +1023,8 @@ class KernelMechanism(CellWindow):
         peaks = np.linspace(cuts[high], cuts[high + 1], 33).ravel()
         points = np.concatenate([cuts, middles, cuts[:-1] + beside, cuts[1:] - beside, peaks])
         points = np.clip(self.domain.lower + self.domain.width * points, self.domain.lower, self.domain.upper)
-        return float(points[int(np.argmax(self.expected_loss(points, law)))])
+        losses = self.expected_loss(points, law)
+        return float(points[int(np.argmax(losses >= losses.max() * (1 - TIED)))])  # of equals the first, which is a cut
 
     def __repr__(self) -> str:
         return (
