@@ -18,6 +18,7 @@ from optdp.closed_forms import lip as forms
 from optdp.design import lip
 from optdp.design.lip import posteriors as lp
 from optdp.design.lip import pricing as pricing
+from optdp.exact import enclosures
 from optdp.exact.fields import FieldError
 from optdp.exact.numbers import digits
 from optdp.mechanisms.lip import UNIT, LIPMechanism
@@ -1000,3 +1001,14 @@ def test_errors_far_below_1_keep_their_digits(task):
         [0.897, 1e-166, 0.103] if values else [1.0, 1e-166], 0.1, task=task, notion="ldp", values=values
     )
     assert 1e-166 * (1 - 1e-9) <= found.value <= 2e-166 * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("eps", [1e-15, 0.3, 5.0, 30.0, optdp.log(3)])
+@pytest.mark.parametrize("rare", [0.3, 1e-10, 1e-20])
+def test_one_sided_lip_has_its_closed_form_also_for_rare_categories(eps, rare):
+    """Answers that were rarer than 2^-60 were dropped, and floats missed the rarest ones: gaps of 0.005 to 1."""
+    best = optdp.solve_lip([0.2, 0.8 - rare, rare], eps, task="histogram", notion="lip-lower")
+    assert best.verify() and best.gap <= 1e-12 + math.exp(float(eps)) * 2.0**-122 / rare
+    drawn, own = (list(map(end, best.mechanism.kernel)) for end in (min, max))  # by another category, and by its own
+    assert len({a - b for a, b in zip(own, drawn, strict=True)}) == 1
+    assert 1 <= Fraction(sum(drawn), UNIT) * enclosures.exp_above(eps, 200) <= 1 + Fraction(1, 2**60)

@@ -119,6 +119,20 @@ class LIPMechanism(Mechanism):
                     return made._in_order()
         raise ValueError(f"these posteriors and weights do not make a mechanism that is {privacy.adjective}")
 
+    @classmethod
+    def candid(cls, privacy: LIP, prior: Any, aggregate: Aggregate) -> LIPMechanism:
+        """Each category answers itself, or with the probability e^-eps (rounded up) one drawn from the prior: the best
+        mechanism under one-sided LIP, whatever is computed.
+
+        With k the chances of the drawn ones, rounded up, and S their sum, the answer y has the probability k + p_y (1 - S) at
+        most e^eps k, since S >= e^-eps and k >= e^-eps p_y.
+        """
+        prior = Prior.of(prior)
+        drawn = [math.ceil(q * UNIT / enclosures.exp_below(privacy.eps, BITS)) for q in prior.exact]
+        own = UNIT - sum(drawn)
+        kernel = tuple(tuple(k + own * (i == y) for i in range(len(drawn))) for y, k in enumerate(drawn))
+        return cls(prior, kernel, aggregate)._in_order()
+
     def _in_order(self) -> LIPMechanism:
         """The outputs in the order of the categories that they are called by."""
         at = self.prior._positions

@@ -550,7 +550,10 @@ class _Best:
         """Keep the mechanism, and what its prices prove, if they are better than what there is."""
         work, problem = self.work, self.run.problem
         try:
-            mechanism = LIPMechanism.private(problem.privacy, work.prior, found.posteriors, found.weights, work.task)
+            mechanism = (
+                LIPMechanism.candid(problem.privacy, work.prior, work.task) if work.notion == "lip-lower" else
+                LIPMechanism.private(problem.privacy, work.prior, found.posteriors, found.weights, work.task)
+            )  # fmt: skip
         except ValueError as error:
             raise SolverFailure(f"the solver's answer is too inexact: {error}") from None
         self.timed_out |= found.timed_out
