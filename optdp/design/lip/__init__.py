@@ -549,10 +549,11 @@ class _Best:
     def _take(self, found: lp.Generated, solver: str) -> None:
         """Keep the mechanism, and what its prices prove, if they are better than what there is."""
         work, problem = self.work, self.run.problem
+        privacy: Any = problem.privacy
         try:
             mechanism = (
-                LIPMechanism.candid(problem.privacy, work.prior, work.task) if work.notion == "lip-lower" else
-                LIPMechanism.private(problem.privacy, work.prior, found.posteriors, found.weights, work.task)
+                LIPMechanism.candid(privacy, work.prior, work.task) if work.notion == "lip-lower" else
+                LIPMechanism.private(privacy, work.prior, found.posteriors, found.weights, work.task)
             )  # fmt: skip
         except ValueError as error:
             raise SolverFailure(f"the solver's answer is too inexact: {error}") from None
