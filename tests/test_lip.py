@@ -1012,3 +1012,23 @@ def test_one_sided_lip_has_its_closed_form_also_for_rare_categories(eps, rare):
     drawn, own = (list(map(end, best.mechanism.kernel)) for end in (min, max))  # by another category, and by its own
     assert len({a - b for a, b in zip(own, drawn, strict=True)}) == 1
     assert 1 <= Fraction(sum(drawn), UNIT) * enclosures.exp_above(eps, 200) <= 1 + Fraction(1, 2**60)
+
+
+def test_rare_categories_that_no_program_solves_are_answered_at_random():
+    """SolverFailure: rows of categories of 1e-72 cannot be met."""
+    best = optdp.solve_lip([3.2e-27, 1.0, 4.5e-72], 30.0, task="histogram")
+    assert best.verify() and best.gap < 1e-3
+
+
+def test_prices_beyond_what_solvers_take_for_infinite_are_in_no_box():
+    """The process died in HiGHS."""
+    p = [
+        3.9952491566297614e-112, 6.527706113881054e-106, 1.0745152733131962e-131, 1.0592313076277635e-106,
+        7.915540710330987e-133, 0.9999995617219968, 4.3827800323679234e-07, 4.956968720849339e-61, 2.174947166874488e-50
+    ]  # fmt: skip
+    values = [
+        -1.4077828691677946e+38, -3.945699783909057e+58, -8.631697035714826e-34, -5.197379275662117e-37,
+        8.051959988976722e+95, 2.085424500365236e-79, 1.6577844721070685e-42, 2.259335122145677e+37, -3.974097736952344e+34
+    ]  # fmt: skip
+    best = optdp.solve_lip(p, 0.01, values=values, backend="columns", time_limit=20.0)
+    assert best.verify() and best.gap < 1e-3

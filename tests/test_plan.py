@@ -1149,3 +1149,12 @@ def test_a_range_of_few_floats_is_refused_before_anybody_answers(ends):
             survey = optdp.plan({"x": column(*ends)}, 1.0)
             low, high = survey.estimate(survey.randomize({"x": np.full(500, ends[0])}, 1))["x"].interval
             assert low == ends[0] < high
+
+
+@pytest.mark.parametrize(
+    "column", [optdp.Number(1e12, 1e12 + 1), optdp.Integer(2**53 - 1000, 2**53), optdp.Number(0, 100)]
+)
+def test_plans_for_answers_on_coarse_floats_are_read_again(column):
+    """The error was that on [0, 1], in units of the domain: reading it, another one was found, and the plan refused."""
+    made = optdp.plan({"a": column}, 30.0, "answers", n=100)
+    assert optdp.Plan.from_dict(json.loads(json.dumps(made.to_dict()))) == made

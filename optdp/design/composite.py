@@ -28,7 +28,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from optdp.design.progress import ProgressLike
-from optdp.design.registry import solve
+from optdp.design.registry import agreed, solve
 from optdp.exact import require
 from optdp.exact.numbers import Number
 from optdp.mechanisms.composite import CompositeMechanism
@@ -130,7 +130,7 @@ def solve_composite(
     problem = replace(problem, domain=area, objective=_objective(objective, area))
     value = mechanism.enclose(problem.objective)[1]
     proven = solution.certificate.value(area)  # type: ignore[attr-defined]  # its threshold knows no place and no scale
-    return Solution(problem, value, proven, mechanism, solution.certificate, solution.program)
+    return agreed(Solution(problem, value, proven, mechanism, solution.certificate, solution.program))
 
 
 def _objective(objective: str, area: Interval) -> Objective:

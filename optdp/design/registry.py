@@ -194,12 +194,8 @@ def solve(
             raise SolverFailure(
                 f"what {solver.name} answered is of no use to the design {design.name!r} ({told})"
             ) from error
-        if found.lower_bound > found.value:  # never cut to it
-            wrong = f"{found.lower_bound!r} is proven, and the mechanism attains {found.value!r}: one of both is wrong"
-            given = found.assumptions
-            raise SolverFailure(f"{wrong}, or it is not true that {given}" if given else f"{wrong}, an error of optdp")
         tell("done", found.lower_bound, found.value)
-        return found
+        return agreed(found)
     asked = (problem.privacy, problem.domain, problem.objective, problem.family)
     words = [[re.findall(r"\w+", told) for told in d.solves] for d in designs()]
     near = [sum(type(part).__name__ in told for part, told in zip(asked, row, strict=False)) for row in words]
@@ -208,6 +204,15 @@ def solve(
         ["What is solved:", table(), "Why none of them is this, the nearest last:", *(reasons[k] for k in order)]
     )
     raise ValueError(f"no design solves: {problem.statement()}. {told}")
+
+
+def agreed(found: Solution) -> Solution:
+    """The solution; a bound that is above the value is not cut to it. **Raises** SolverFailure."""
+    if found.lower_bound <= found.value:
+        return found
+    wrong = f"{found.lower_bound!r} is proven, and the mechanism attains {found.value!r}: one of both is wrong"
+    given = found.assumptions
+    raise SolverFailure(f"{wrong}, or it is not true that {given}" if given else f"{wrong}, an error of optdp")
 
 
 def table(markdown: bool = False) -> str:

@@ -649,7 +649,10 @@ def _mechanism(column: Column, goal: str, eps: Number, people: int) -> tuple[Mec
         found = solve_kernel(eps, unbiased=True, domain=domain, rtol=RTOL)
         return found.mechanism, math.sqrt(found.value)
     name, unit = _best(goal, eps, people if goal == "quantile" else 1)
-    return dict(_makers(domain, eps, goal))[name](), unit * (1.0 if goal == "distribution" else domain.width)
+    made = dict(_makers(domain, eps, goal))[name]()
+    if goal == "answers":  # of floats that are far apart it is another one than on [0, 1]
+        return made, unit_error(made, goal, domain)
+    return made, unit * (1.0 if goal == "distribution" else domain.width)
 
 
 def _makers(domain: Any, eps: Number, goal: str) -> list[tuple[str, Callable[[], Any]]]:

@@ -282,7 +282,7 @@ def _bracket(task: Task, n: int, coarse: TailProgram | None, share: float) -> Br
                 break
         if kept:
             value = mechanism.enclose_loss(task.loss, sent=True)[1]
-            lower = min(certificate.bound(task.problem).value, value)
+            lower = certificate.bound(task.problem).value
             best = Bracket(mechanism, value, certificate, lower, program, solved)
             aim = (program.objective + program.constant) * task.width ** (task.loss.exponent or 0.0)
             if program.fall and solved and not relaxed and lower < (1 - LACKING) * aim:
@@ -325,8 +325,7 @@ def _written_out(task: Task, n: int, share: float) -> Bracket | None:
     except ArithmeticError:
         return None
     value = mechanism.enclose_loss(task.loss, sent=True)[1]
-    lower = min(own.bound(task.problem).value, value)
-    best = Bracket(mechanism, value, own, lower, program).proven(relaxed, task.problem)
+    best = Bracket(mechanism, value, own, own.bound(task.problem).value, program).proven(relaxed, task.problem)
     # Interior points end short of the optimum where masses are as small as a delta is beside a large eps.
     return replace(best, solved=best.lower > (1 - share) * made[0][0].objective)
 
@@ -545,7 +544,7 @@ def _staircases(task: Task, best: Bracket) -> Bracket:
         value = noise.enclose(task.problem.objective)[1]
         if value < best.value:
             kind = f"a staircase for {least.adjective}, which is better than what was found on lattices"
-            best = replace(best, mechanism=noise, value=value, lower=min(best.lower, value), kind=kind)
+            best = replace(best, mechanism=noise, value=value, kind=kind)
     return best
 
 
@@ -610,8 +609,7 @@ def _borrowed(
                 if value < best.value:
                     kind = f"noise for {name}, which is better than what was found for this loss"
                     told = replace(made.program, rtol=run.rtol, objective=None, seconds=run.seconds)
-                    lower = min(best.lower, value)
-                    best = replace(best, mechanism=made.mechanism, value=value, lower=lower, program=told, kind=kind)
+                    best = replace(best, mechanism=made.mechanism, value=value, program=told, kind=kind)
     return best
 
 

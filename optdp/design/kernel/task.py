@@ -94,10 +94,15 @@ class Task:
 
     def read(self, point: Fraction, beyond: bool = False) -> Fraction:
         """The input next to a point of the domain, or the least `beyond` it: a float, or an integer where floats are coarser."""
-        domain = self.problem.domain
-        if Lattice.between(domain.lower, domain.upper).step > 1 and max(map(abs, (domain.lower, domain.upper))) < 2**62:
+        if self.whole:
             return Fraction(math.floor(point) + 1 if beyond else round(point))
         return Fraction(next_float(point) if beyond else nearest(point))
+
+    @cached_property
+    def whole(self) -> bool:
+        """Whether integers that are no floats are inputs, too."""
+        ends = self.problem.domain.lower, self.problem.domain.upper
+        return Lattice.between(*ends).step > 1 and max(map(abs, ends)) < 2**62
 
     @cached_property
     def width(self) -> float:

@@ -539,7 +539,7 @@ class _Best:
             return
         if math.expm1(-work.eps) ** 2 <= self.run.rtol:  # what one-sided LIP gains, as a share of the variance
             self._take(*work.closed(work.p[None], np.ones(1), "closed form (one output)"))
-        elif failure is not None and not ladder[-1].any():
+        elif failure is not None and (self.run.method != "auto" or self.run.solver is not None):
             raise failure
         else:
             joint = work.p * (1 + (work.ratio - 1) * np.eye(work.p.size))

@@ -32,6 +32,8 @@ USED = 1e-9
 STALL = 12
 #: Many columns at once, and more of them later: from any basis the primal simplex method goes on at once. Rows are of one scale.
 PRIMAL = (("presolve", "off"), ("simplex_scale_strategy", 0), ("simplex_strategy", 4))
+#: Costs that HiGHS takes for infinite: prices are in no box then.
+INFINITE = 1e20
 #: By how much HiGHS may miss a row or the sign of a weight before it is asked another way.
 MISSED = 1e-7
 #: The last of these ways.
@@ -100,12 +102,14 @@ class Master:
 
     def within(self, deadline: float, box: Box | None) -> Solved | None:
         """(objective, prices, weights, largest slack), or None where it is stopped at the deadline; without a box no slack."""
-        if box is None:
-            self.session.change(self.slack, upper=np.zeros(self.slack.stop))
-        else:
+        cost = np.full(self.slack.stop, np.inf)
+        if box is not None:
             centre, radius = self.scale * (box[0] - float(box[0] @ self.p)), self.scale * box[1]
             cost = np.column_stack([self.p * (centre - radius), -self.p * (centre + radius)]).ravel()
-            self.session.change(self.slack, cost=cost, upper=np.full(2 * self.d, np.inf))
+        if (abs(cost) < INFINITE).all():
+            self.session.change(self.slack, cost=cost, upper=np.full(cost.size, np.inf))
+        else:
+            self.session.change(self.slack, upper=np.zeros(cost.size))
         found = self.session.solve(time_limit=deadline - time.perf_counter())
         if not self._good(found):
             found = self._better(found, self.session.solve(time_limit=deadline - time.perf_counter(), method="ipm"))
@@ -230,7 +234,10 @@ def enumerate_all(
     master = Master(p, ratio, solver, boxed=False)
     master.add(posteriors, gains)
     solved = master.within(math.inf, None)
-    assert solved is not None
+    if solved is None:
+        raise SolverFailure(
+            "the linear program over posteriors: stopped by a limit of the solver's own", LinearStatus.TIME_LIMIT
+        )
     objective, nu, weights, _ = solved
     excess = float((gains - posteriors @ nu).max())
     bound = float(nu @ p) + excess
