@@ -30,8 +30,8 @@ log = logging.getLogger("optdp")
 LAYERS = (1.0, 0.97, 1.03)
 #: Rounds of rows, and how far below 0 g may be at the outputs looked at.
 ROUNDS, CLOSE = 40, 1e-12
-#: Rows that are looked at first, for each column: where g was least; or every sixth, where that is not known.
-FIRST, SPARSE = 3, 6
+#: Rows that are looked at first for each column, where g was least; where that is not known every so many, if fine fewer.
+FIRST, SPARSE = 3, (4, 6)
 #: Columns are scaled to size 1, but for those that are smaller by this factor than the largest one.
 FAINT = 1e-13
 #: Ends of windows that move by less than this share of the middle stand still in proofs, which integrate over inputs between such
@@ -240,7 +240,7 @@ class PriorProgram:
         )  # fmt: skip
         session, left = usual(self.task).session(program), self.task.left
         on = np.zeros(outputs.size, dtype=bool)
-        new = np.arange(0, outputs.size, SPARSE)
+        new = np.arange(0, outputs.size, SPARSE[self.task.fine])
         if before is not None:
             order = np.argsort(np.interp(outputs, before.outputs, before.g), kind="stable")
             new = np.sort(order[: FIRST * gains.size])
