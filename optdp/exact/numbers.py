@@ -10,6 +10,7 @@ import json
 import math
 import numbers
 import re
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
@@ -219,8 +220,11 @@ def encode(value: Number) -> float | int | str:
 
 
 def next_float(q: Fraction) -> float:
-    """The least float that is larger."""
-    near = float(q)
+    """The least float that is larger; infinite if none is."""
+    try:
+        near = float(q)
+    except OverflowError:
+        return math.inf if q > 0 else -sys.float_info.max
     return near if Fraction(near) > q else math.nextafter(near, math.inf)
 
 

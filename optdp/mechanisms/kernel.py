@@ -20,7 +20,7 @@ from optdp.exact.check import Check
 from optdp.exact.enclosures import ball, nearest
 from optdp.exact.fields import Within
 from optdp.exact.lattice import Lattice
-from optdp.exact.numbers import Number, span
+from optdp.exact.numbers import Number, next_float, span
 from optdp.exact.polynomial import exact, fraction
 from optdp.exact.sampling import LIMB, Guide, Seed, as_rng, coin, either, in_blocks, limbs, tossed
 from optdp.exact.sweep import Branches, Cell, Limit, Sweep
@@ -329,8 +329,20 @@ class KernelMechanism(CellWindow):
         np.maximum(cell, 0, out=cell)
         return np.minimum(cell, CELLS - self.width_cells, out=cell).reshape(x.shape)
 
+    @cached_property
+    def _jumps(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Where outputs are atoms, so that windows only jump: their starts, and the first float and integer input of each."""
+        lower, width = Fraction(self.domain.lower), self.domain.exact_width
+        after = [lower + width * fraction(target) for target, _ in self._targets]
+        whole = [min(max(math.floor(x) + 1, -(2**63)), 2**63 - 1) for x in after]
+        starts = [0, *(b for _, b, *_ in self._windows)]
+        return np.array(starts, dtype=np.int64), np.array([next_float(x) for x in after]), np.array(whole, dtype=np.int64)
+
     def _first_cell(self, inputs: np.ndarray) -> np.ndarray:
         """The same for floats; integers are taken from an integer, so that nothing of them is rounded before."""
+        if self.rule == "ends" and self.lows == self.highs:
+            starts, floats, integers = self._jumps
+            return starts.take(np.searchsorted(integers if inputs.dtype.kind in "iu" else floats, inputs, side="right"))
         lower = self.domain.lower
         if inputs.dtype.kind in "iu":
             base = math.floor(lower)
@@ -503,13 +515,22 @@ class KernelMechanism(CellWindow):
         return np.unique(low[low == high])
 
     def tables(self) -> dict[str, Any]:
-        """What `randomize` computes with for floats: integers, and floats that are rounded once."""
+        """What `randomize` computes with for floats: integers, and floats that are rounded once.
+
+        Stretches are of inputs from 0, in units of the second number of `unit` above the first.
+        """
         found = {"edges": self._edges[:-1].tolist(), "places": self._places, "sent": self._sent}
         if self.rule == "mean":
             grids = [self._grid(b - a) for a, b, *_ in self._windows]
             return found | {"starts": [a for a, *_ in self._windows], "grids": grids}
         first, slope = (part.tolist() for part in self._line)
-        return found | {"starts": first, "slopes": slope, "stretches": [part.tolist() for part in self._map[:4]]}
+        found |= {"starts": first, "slopes": slope}
+        if self.lows != self.highs:
+            return found | {"stretches": [part.tolist() for part in self._map[:4]], "unit": (self.domain.lower, self.domain.width)}
+        least, most = self.domain.lower, self.domain.upper  # windows that only jump are those of stretches of one float
+        jumps = [(max(x, least), a) for x, a in zip((least, *self._jumps[1].tolist()), self._jumps[0].tolist(), strict=True)]
+        at, starts = map(list, zip(*(jump for jump in jumps if jump[0] <= most), strict=True))
+        return found | {"stretches": [at, at, starts, starts], "unit": (0.0, 1.0)}
 
     def floor(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """(masses, lows, highs): the pieces of the floor with their outputs; masses sum to `floor_mass`."""

@@ -111,7 +111,8 @@ def _kernel(m: KernelMechanism) -> dict[str, Any]:
     if m.rule == "ends":
         own |= {"kind": "ends", "first": sent.first, "last": sent.last}
         own |= {"starts": made["starts"], "slopes": made["slopes"]}
-        return own | {"map": made["stretches"], "lower": m.domain.lower, "width": m.domain.width}
+        lower, width = made["unit"]
+        return own | {"map": made["stretches"], "lower": lower, "width": width}
     read = Lattice.between(m.domain.lower, m.domain.upper)
     own |= {"kind": "mean", "read": float(read.step), "first": read.first, "last": read.last}
     lows, highs = map(list, zip(*made["places"], strict=True))

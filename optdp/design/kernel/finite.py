@@ -26,7 +26,6 @@ from optdp.certificates.kernel import KernelCertificate
 from optdp.design.finite_kernel import plain, plain_program
 from optdp.design.kernel.master import FINE, minima
 from optdp.design.kernel.prior import dips
-from optdp.design.kernel.steps import SHARES
 from optdp.design.kernel.task import Task, between
 from optdp.design.registry import Run
 from optdp.exact.lattice import Lattice
@@ -57,7 +56,7 @@ LESS = (1e-12, 1e-9, 1e-6, 1e-5, 1e-4, 1e-3)
 Point = tuple[Fraction, int]
 
 
-def solve(task: Task, run: Run) -> Iterator[tuple[list[KernelMechanism], np.ndarray, float, Program]]:
+def solve(task: Task, run: Run) -> Iterator[tuple[KernelMechanism, np.ndarray, float, Program]]:
     """Mechanisms, and thresholds that prove more and more."""
     sent, proven = Program(task, True), Program(task, False)
     yield from sent.solve(run)
@@ -154,7 +153,7 @@ class Program:
                 out[i, j] = float(horner(row, off)) / cost.unit
         return np.asarray(out)
 
-    def solve(self, run: Run) -> Iterator[tuple[list[KernelMechanism], np.ndarray, float, Program]]:
+    def solve(self, run: Run) -> Iterator[tuple[KernelMechanism, np.ndarray, float, Program]]:
         """Add outputs until none has a price that matters."""
         best, worth, start, idle = np.zeros(self.x.size), 0.0, None, 0
         chances, eps, close = self.chances / self.chances.sum(), self.task.eps, CLOSE / 2 * run.rtol
@@ -173,7 +172,7 @@ class Program:
                 more.update(low.tolist())
                 if (1 - lack) * (self.chances @ nu) > worth:
                     worth, best = (1 - lack) * float(self.chances @ nu), (1 - lack) * nu
-            yield self._mechanisms(found.floors), best, worth, self
+            yield self._mechanism(found.floors), best, worth, self
             idle = idle + 1 if self.value - worth > (1 - LITTLE) * before else 0
             if worth >= self.value * (1 - CLOSE * run.rtol) or not more or idle == IDLE or not run.left():
                 break
@@ -221,12 +220,12 @@ class Program:
             points=tuple(points.tolist()), weights=tuple(weights[use].tolist()), point_reaches=tuple(reach.tolist())
         )
 
-    def _mechanisms(self, floors: np.ndarray) -> list[KernelMechanism]:
-        """The floor's, for both sides where windows only just meet."""
-        task, on = self.task, np.flatnonzero(floors)
+    def _mechanism(self, floors: np.ndarray) -> KernelMechanism:
+        """The floor's."""
+        on = np.flatnonzero(floors)
         on = on[np.argsort(self.y[on], kind="stable")]
         y = self.y[on]
-        return [task.mechanism(y, y, floors[on], share=share) for share in (SHARES if self.jumps else (None,))]
+        return self.task.mechanism(y, y, floors[on])
 
 
 def _evaluated(pieces: Branches, unit: float) -> Callable[[np.ndarray], np.ndarray]:

@@ -79,7 +79,7 @@ class Search:
             count = len(self.certificate.points) // 2 if known else min(int(1 / (2 * task.cost.step)), FEW // 2)
             for n in (count,) if known else (count or 1, count + 1):
                 simple += steps.covers(task, n)
-        self._best(simple)
+        self._best(*simple)
         #: Whether what is left of the bracket would need other numbers than floats.
         self.settled = known and self.value < 1
         if task.cost.flat and task.prior is None and self.gap > run.rtol:
@@ -98,7 +98,7 @@ class Search:
         #: What `points.solve` found.
         self.multipliers: tuple[Dual, bool] | None = None
 
-    def _best(self, found: Sequence[KernelMechanism | PiecewiseMechanism]) -> float:
+    def _best(self, *found: KernelMechanism | PiecewiseMechanism) -> float:
         """Keep the best of these and what is there; the last one's value."""
         value = np.inf
         for made in found:
@@ -305,7 +305,7 @@ class Search:
         asked = self.gap > self.run.rtol and self.task.prior is None and not problem.constraints
         if asked and law.form == "distance" and law.monotone:
             window = optimal_window(float(problem.eps), law, float(area.exact_reach))  # type: ignore[arg-type]
-            self._best([PiecewiseMechanism.private(problem.eps, window, area)])  # type: ignore[arg-type]
+            self._best(PiecewiseMechanism.private(problem.eps, window, area))  # type: ignore[arg-type]
 
     def _first(self, y: np.ndarray, inputs: np.ndarray, floor: Floor | None = None) -> Cuts:
         """Windows as wide as the best piecewise mechanism's, or (unbiased, small eps) as its outputs are far; or the floor's."""
@@ -516,7 +516,7 @@ class Search:
                 break
         else:
             return np.inf
-        return self._best([made])
+        return self._best(made)
 
     def _stretched(
         self, masses: np.ndarray, lows: np.ndarray, highs: np.ndarray, room: float

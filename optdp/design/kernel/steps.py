@@ -38,7 +38,6 @@ import numpy as np
 from optdp.certificates.kernel import ATOMS, KernelCertificate
 from optdp.design.kernel.task import Task, short
 from optdp.exact.lattice import Lattice
-from optdp.exact.numbers import next_float
 from optdp.mechanisms.kernel import KernelMechanism
 from optdp.mechanisms.piecewise import CELLS
 from optdp.solvers.lp import Highs, LinearProgram
@@ -54,8 +53,6 @@ HIGHS = Highs(tolerance=1e-10, options=(("small_matrix_value", 1e-12), ("presolv
 Point = tuple[Fraction, Fraction]
 #: Steps, and the side of them.
 Program = tuple[tuple[Fraction, ...], int]
-#: Where windows only just meet the float between two atoms belongs to the lower one, or to the upper one.
-SHARES = 0.5, 0.5 - 2.0**-53
 
 
 def packing(task: Task) -> KernelCertificate:
@@ -82,13 +79,14 @@ def covers(task: Task, count: int) -> list[KernelMechanism]:
     domain, width, lower = task.problem.domain, task.problem.domain.exact_width, Fraction(task.problem.domain.lower)
     assert task.cost.step is not None
     low, high = (lower + width * Fraction(end) for end in task.span)
-    step, reach, x, outputs = Lattice.between(low, high).step, task.cost.step * width, lower, list[Fraction]()
+    step = Fraction(1) if task.whole else Lattice.between(low, high).step
+    reach, x, outputs = task.cost.step * width, lower, list[Fraction]()
     while x <= domain.upper and 2 * len(outputs) < ATOMS:
         y = math.floor(min(x + reach, high) / step) * step
         if y < max(low, x - reach):
             break
         outputs.append(y)
-        x = Fraction(next_float(y + reach))
+        x = task.read(y + reach, beyond=True)
     even = [min(max(lower + width * Fraction(2 * k + 1, 2 * count), low), high) for k in range(count)]
     found = []
     for cover in (even, outputs) if x > domain.upper else (even,):
@@ -98,11 +96,11 @@ def covers(task: Task, count: int) -> list[KernelMechanism]:
             y[0] = math.nextafter(y[0], -math.inf)
         if y[-1] < exact[-1]:
             y[-1] = math.nextafter(y[-1], math.inf)
-        found += [task.mechanism(y, y, window=(CELLS // y.size + 1) / CELLS, share=share) for share in SHARES]
+        found.append(task.mechanism(y, y, window=(CELLS // y.size + 1) / CELLS))
     return found
 
 
-def stairs(task: Task) -> Iterator[tuple[list[KernelMechanism], KernelCertificate, bool]]:
+def stairs(task: Task) -> Iterator[tuple[KernelMechanism, KernelCertificate, bool]]:
     """Mechanisms and proofs of finite programs: for the loss as it is, and for steps that floats tell from these at both sides.
     Of a user's loss steps are known but for a cell: the proof is for those below it, and mechanisms also for those above it.
 
@@ -117,7 +115,7 @@ def stairs(task: Task) -> Iterator[tuple[list[KernelMechanism], KernelCertificat
     for program in dict.fromkeys([below, above, ((short, -1), levels), ((short, 1), levels)]):
         ladder = _Ladder(task, np.array(program[1]), *program[0])
         if found := ladder.solve() if ladder.closed or program in (below, above) else None:
-            yield ladder.mechanisms(found[0]), ladder.certificate(found[1], program == below), ladder.closed and sure
+            yield ladder.mechanism(found[0]), ladder.certificate(found[1], program == below), ladder.closed and sure
 
 
 def _steps(task: Task, below: bool) -> tuple[Program, tuple[float, ...]] | None:
@@ -196,11 +194,11 @@ class _Ladder:
         weights = (np.maximum(found.x, 0.0) * np.where(count > 0, 1 / (1 + growth), 1.0)).reshape(nu.size, n)
         return masses, weights
 
-    def mechanisms(self, masses: np.ndarray) -> list[KernelMechanism]:
-        """The floor's mechanism, for both of an input's places between two outputs."""
-        task, on = self.task, np.flatnonzero(masses)
-        y = np.clip([float(p + k * self.iota) for p, k in (self.points[i] for i in on)], *task.span)
-        return [task.mechanism(y, y, masses[on], share=share) for share in SHARES]
+    def mechanism(self, masses: np.ndarray) -> KernelMechanism:
+        """The floor's mechanism."""
+        on = np.flatnonzero(masses)
+        y = np.clip([float(p + k * self.iota) for p, k in (self.points[i] for i in on)], *self.task.span)
+        return self.task.mechanism(y, y, masses[on])
 
     def certificate(self, multipliers: np.ndarray, exact: bool) -> KernelCertificate:
         """The prior: inputs at the points themselves between two that are infinitesimally near, if all is `exact`."""

@@ -93,10 +93,13 @@ class Task:
         return Fraction(self.problem.domain.lower) + self.problem.domain.exact_width * Fraction(share)
 
     def read(self, point: Fraction, beyond: bool = False) -> Fraction:
-        """The input next to a point of the domain, or the least `beyond` it: a float, or an integer where floats are coarser."""
+        """The input next to a point of the domain, or the least `beyond` it (2^1024 if there is none): a float, or an integer where
+        floats are coarser.
+        """
         if self.whole:
             return Fraction(math.floor(point) + 1 if beyond else round(point))
-        return Fraction(next_float(point) if beyond else nearest(point))
+        found = next_float(point) if beyond else nearest(point)
+        return Fraction(found) if math.isfinite(found) else Fraction(2) ** 1024
 
     @cached_property
     def whole(self) -> bool:
@@ -226,8 +229,7 @@ class Task:
         return even and self.prior is None
 
     def mechanism(
-        self, lows: np.ndarray, highs: np.ndarray, masses: np.ndarray | None = None, *, window: float | None = None,
-        share: float | None = None,
+        self, lows: np.ndarray, highs: np.ndarray, masses: np.ndarray | None = None, *, window: float | None = None
     ) -> KernelMechanism:  # fmt: skip
         """The mechanism with these pieces of a floor (`masses`: alike), its windows what rows lack to mass 1, or this share."""
         masses = np.ones(lows.size) if masses is None else masses
@@ -235,7 +237,7 @@ class Task:
             window = of_pieces(masses, lows, highs).window(self.growth) / masses.sum()
         return KernelMechanism.private(
             self.problem.eps, masses, lows, highs, window, self.problem.domain,  # type: ignore[arg-type]
-            "mean" if self.cost.tilted else "ends", self.cost.share if share is None else share,
+            "mean" if self.cost.tilted else "ends", self.cost.share,
         )  # fmt: skip
 
     def losses(self, floor: Floor, inner: int, most: float = np.inf) -> tuple[np.ndarray, ...]:
