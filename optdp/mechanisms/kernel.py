@@ -40,6 +40,8 @@ PIECES = 2**15
 STEPS, STARTS, STRETCH = 40, 22, 12
 #: Windows placed by their ends are those of an input this share of the largest number (in domains) away, by rounding of floats.
 READ = Fraction(1, 2**49)
+#: How many bits atoms that are smaller than others may be finer.
+FINER = 8
 #: Losses of inputs in floats are equal up to this share.
 TIED = 2.0**-40
 #: Averages over points of losses that jump are exact for at most so many pairs of a point and a piece.
@@ -137,11 +139,18 @@ class KernelMechanism(CellWindow):
         """The piece of each cell."""
         return Guide(self._edges[:-1], CELLS.bit_length() - 1)
 
+    @cached_property
+    def _discrete(self) -> bool:
+        """Whether outputs are atoms, and windows are placed by their ends, so that they only jump."""
+        return self.rule == "ends" and self.lows == self.highs
+
     def _lattice(self, whole: bool = False) -> Lattice:
         """What the outputs are numbers of; `whole`: integers."""
         low, high = self.exact_ends
         lattice = Lattice.between(low, high, whole)
         step = lattice.step
+        if self._discrete and step < 1:  # atoms are floats, also where these are finer than for all others
+            step = max(step / 2**FINER, Fraction(1, 2**1074))
         while self.rule == "mean" and high - low > step * 2**STEPS:
             step *= 2
         first, last = math.ceil(low / step), math.floor(high / step)
@@ -168,9 +177,15 @@ class KernelMechanism(CellWindow):
         """The ends of each piece: the nearest numbers of the lattice."""
         lower, width, sent = Fraction(self.domain.lower), self.domain.exact_width, self._sent
         work.count(4 * len(self.cells) * work.rational(2 + work.words((lower, Fraction(self.domain.upper)))))
+        low, high = self.exact_ends
 
         def place(end: float) -> int:
-            return min(max(round((lower + width * Fraction(end)) / sent.step), sent.first), sent.last)
+            point = lower + width * Fraction(end)
+            if self._discrete and sent.step < 1:
+                near = nearest(point)
+                near = next_float(low) if near < low else -next_float(-high) if near > high else near
+                point = Fraction(near if low < high else nearest(point))
+            return min(max(round(point / sent.step), sent.first), sent.last)
 
         return [(place(low), place(high)) for low, high in zip(self.lows, self.highs, strict=True)]
 
@@ -190,6 +205,8 @@ class KernelMechanism(CellWindow):
             starts, spans = [a for a, _ in self._places], [Fraction(b - a) for a, b in self._places]
         else:
             lower, width, step = Fraction(self.domain.lower), self.domain.exact_width, self._sent.step
+            if self._discrete:
+                return np.array([a for a, _ in self._places], dtype=np.int64), np.zeros(len(self.cells))
             spans = [(Fraction(b) - Fraction(a)) * width / step for a, b in zip(self.lows, self.highs, strict=True)]
             # Not moved to the lattice, which may begin one step later: the whole piece would be moved with its start.
             starts = [round((lower + width * Fraction(a)) / step) for a in self.lows]
@@ -340,7 +357,7 @@ class KernelMechanism(CellWindow):
 
     def _first_cell(self, inputs: np.ndarray) -> np.ndarray:
         """The same for floats; integers are taken from an integer, so that nothing of them is rounded before."""
-        if self.rule == "ends" and self.lows == self.highs:
+        if self._discrete:
             starts, floats, integers = self._jumps
             return starts.take(np.searchsorted(integers if inputs.dtype.kind in "iu" else floats, inputs, side="right"))
         lower = self.domain.lower
@@ -525,7 +542,7 @@ class KernelMechanism(CellWindow):
             return found | {"starts": [a for a, *_ in self._windows], "grids": grids}
         first, slope = (part.tolist() for part in self._line)
         found |= {"starts": first, "slopes": slope}
-        if self.lows != self.highs:
+        if not self._discrete:
             return found | {"stretches": [part.tolist() for part in self._map[:4]], "unit": (self.domain.lower, self.domain.width)}
         least, most = self.domain.lower, self.domain.upper  # windows that only jump are those of stretches of one float
         jumps = [(max(x, least), a) for x, a in zip((least, *self._jumps[1].tolist()), self._jumps[0].tolist(), strict=True)]
@@ -915,7 +932,7 @@ class KernelMechanism(CellWindow):
         Of what is sent the piece's end and the place on the piece are rounded by half a step each, after two roundings of floats.
         """
         low, high = self.exact_ends
-        return _short((self._sent.step + (high - low) / 2**52) / self.domain.exact_width + self._placed)
+        return _short((Lattice.between(low, high).step + (high - low) / 2**52) / self.domain.exact_width + self._placed)
 
     @cached_property
     def _placed(self) -> Fraction:

@@ -37,7 +37,6 @@ import numpy as np
 
 from optdp.certificates.kernel import ATOMS, KernelCertificate
 from optdp.design.kernel.task import Task, short
-from optdp.exact.lattice import Lattice
 from optdp.mechanisms.kernel import KernelMechanism
 from optdp.mechanisms.piecewise import CELLS
 from optdp.solvers.lp import Highs, LinearProgram
@@ -76,27 +75,32 @@ def packing(task: Task) -> KernelCertificate:
 
 def covers(task: Task, count: int) -> list[KernelMechanism]:
     """Covers: `count` even ones, and as few numbers that can be sent as have every float of the domain in a window."""
-    domain, width, lower = task.problem.domain, task.problem.domain.exact_width, Fraction(task.problem.domain.lower)
-    assert task.cost.step is not None
-    low, high = (lower + width * Fraction(end) for end in task.span)
-    step = Fraction(1) if task.whole else Lattice.between(low, high).step
-    reach, x, outputs = task.cost.step * width, lower, list[Fraction]()
-    while x <= domain.upper and 2 * len(outputs) < ATOMS:
-        y = math.floor(min(x + reach, high) / step) * step
+    domain, step = task.problem.domain, task.cost.step
+    assert step is not None
+    low, high = map(task.point, task.span)
+    reach, x, greedy = step * domain.exact_width, Fraction(domain.lower), list[tuple[float, Fraction]]()
+    while x <= domain.upper and 2 * len(greedy) < ATOMS:
+        most = min(x + reach, high)
+        least = task.read(most)
+        share = float(task.share(least if least <= most else -task.read(-least, beyond=True)))
+        y = task.read(task.point(share))
+        if y > most:
+            share = math.nextafter(share, -math.inf)
+            y = task.read(task.point(share))
         if y < max(low, x - reach):
             break
-        outputs.append(y)
+        greedy.append((share, y))
         x = task.read(y + reach, beyond=True)
-    even = [min(max(lower + width * Fraction(2 * k + 1, 2 * count), low), high) for k in range(count)]
+    places = [min(max(task.point(Fraction(2 * k + 1, 2 * count)), low), high) for k in range(count)]
+    even = [(float(task.share(y)), y) for y in places]
     found = []
-    for cover in (even, outputs) if x > domain.upper else (even,):
-        exact = [(y - lower) / width for y in cover]
-        y = np.array([float(q) for q in exact])
-        if y[0] > exact[0]:  # what is sent lies between the first and the last
-            y[0] = math.nextafter(y[0], -math.inf)
-        if y[-1] < exact[-1]:
-            y[-1] = math.nextafter(y[-1], math.inf)
-        found.append(task.mechanism(y, y, window=(CELLS // y.size + 1) / CELLS))
+    for cover in (even, greedy) if x > domain.upper else (even,):
+        shares = [share for share, _ in cover]
+        if task.point(shares[0]) > cover[0][1]:  # what is sent lies between the first and the last
+            shares[0] = math.nextafter(shares[0], -math.inf)
+        if task.point(shares[-1]) < cover[-1][1]:
+            shares[-1] = math.nextafter(shares[-1], math.inf)
+        found.append(task.mechanism(np.array(shares), np.array(shares), window=(CELLS // len(shares) + 1) / CELLS))
     return found
 
 
