@@ -7,6 +7,7 @@ import http.server
 import importlib.util
 import io
 import json
+import math
 import random
 import shutil
 import subprocess
@@ -238,6 +239,20 @@ def test_floats_and_integers_start_windows_alike(eps, ends, tmp_path):
             for toss in (max(low - far, 0), min(high + far, 2**62 - 1)):
                 assert here._start(data, at, toss, iter([0] * 9)) == exact(toss)
     compare(plan, [{"x": x} for x in inputs], tmp_path)
+
+
+def test_windows_of_atoms_change_at_the_same_floats(tmp_path):
+    """Next to 0 and elsewhere: to the neighbour of the float at which the library's do."""
+    column = optdp.Number(-1, 1)
+    mechanism = optdp.solve_kernel(1.0, optdp.Threshold(0.25), domain=column.domain).mechanism
+    plan = Plan((Part("x", column, "answers", 1.0, mechanism, 1.0, 1.0),), 1, 1.0, 10)
+    inputs = [
+        x
+        for at in (-1.0, -0.5, 0.0, 0.5, 1.0)
+        for x in (math.nextafter(at, -2), at, math.nextafter(at, 2))
+        if abs(x) <= 1
+    ]
+    assert compare(plan, [{"x": x} for x in inputs for _ in range(5)], tmp_path) == 5 * 13
 
 
 def test_a_tape_draws_uniform_integers():

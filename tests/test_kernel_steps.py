@@ -2,6 +2,8 @@
 
 import json
 import math
+import sys
+from bisect import bisect_right
 from dataclasses import replace
 from fractions import Fraction
 
@@ -18,8 +20,11 @@ from optdp.design.kernel import steps
 from optdp.design.kernel.search import Search
 from optdp.design.kernel.task import Task
 from optdp.design.registry import Run
+from optdp.mechanisms.kernel import KernelMechanism
+from optdp.mechanisms.piecewise import CELLS
 from optdp.problem import losses
 from optdp.solvers.lp import LinearStatus, SolverFailure
+from optdp.statistics.collect import sends
 from tests.counting import of_fractions
 
 #: Two steps, the first at half of the second, the domain a multiple of both; two that have 1/24 in common.
@@ -287,6 +292,73 @@ def test_no_proof_is_above_what_is_attained_for_the_inputs_that_there_are(domain
     for limit in (tile, math.nextafter(tile, 0.0), math.nextafter(tile, 0.0) - math.ulp(tile)):
         found = optdp.solve_kernel(1.0, optdp.Threshold(limit), domain=domain, rtol=0.3)
         assert found.certificate.bound(found.problem).value == found.lower_bound <= found.value and found.verify()
+
+
+@pytest.mark.parametrize("domain", [(-1.0, 1.0), (-5.0, 5.0), (-0.5, 1.5)])
+@pytest.mark.parametrize("count", [2, 4, 8])
+def test_steps_that_tile_a_domain_around_0_close(domain, count):
+    """Windows meet where floats are finer than what is above the domain's lower end: neighbours were not told apart, and one more
+    output was needed (at 2 of them 0.42 in place of 0.27).
+    """
+    limit = (domain[1] - domain[0]) / (2 * count)
+    found = optdp.solve_kernel(1.0, optdp.Threshold(limit), domain=domain)
+    assert found.gap <= 1e-12 and found.verify(), str(found)
+    assert found.value == pytest.approx((count - 1) / (math.e + count - 1), abs=1e-12)
+    mechanism, y = found.mechanism, found.mechanism.atoms()
+    for middle in (
+        domain[0] + 2 * k * limit for k in range(1, count)
+    ):  # in rationals: |y - x| would be rounded to the limit
+        for x in (math.nextafter(middle, -9.0), middle, math.nextafter(middle, 9.0)):
+            lost = [abs(Fraction(at) - Fraction(x)) > Fraction(limit) for at in y.tolist()]
+            assert np.dot(lost, mechanism.probability(y, x)) <= found.value * (1 + 1e-12)
+
+
+@settings(max_examples=25)
+@given(st.data())
+def test_windows_of_atoms_are_those_that_rationals_say(data):
+    """At floats around each change of windows: x lies between what divides the ends a little to the left, and to the right."""
+    low = data.draw(st.sampled_from([0.0, -1.0, -0.3, 1e6, -1e-9]))
+    width = data.draw(st.sampled_from([1.0, 0.7, 2.0, 3e-9, 1e6]))
+    places = sorted(data.draw(st.lists(st.integers(0, 1000), min_size=2, max_size=6)))
+    share = data.draw(st.sampled_from([0.5, 0.25, 0.0, 1.0]))
+    at = [p / 1000 for p in places]
+    window = data.draw(st.sampled_from([0.1, 0.3, 0.6]))
+    made = KernelMechanism.private(1.0, [1.0] * len(at), at, at, window, (low, low + width), "ends", share)
+    lower, last, edges = Fraction(made.domain.lower), CELLS - made.width_cells, made._edges.tolist()
+
+    def divided(*cells):
+        """What divides a window with ends in these cells."""
+        a, b = (Fraction(made.lows[bisect_right(edges, cell) - 1]) for cell in cells)
+        return lower + made.domain.exact_width * ((1 - Fraction(share)) * a + Fraction(share) * b)
+
+    near = [float(divided(a, b)) for a in edges[:-1] for b in edges[:-1]]
+    inputs = {
+        x for middle in near for x in (math.nextafter(middle, -math.inf), middle, math.nextafter(middle, math.inf))
+    }
+    inputs = sorted(x for x in inputs | {low, low + width} if low <= x <= low + width)
+    starts = made._first_cell(np.array(inputs)).tolist()
+    for x, start in zip(inputs, starts, strict=True):
+        end = start + made.width_cells
+        assert start == 0 or divided(start - 1, end - 1) <= x
+        assert start == last or x <= divided(start, end)
+
+
+@pytest.mark.parametrize("limit", [1 / 6, 1 / 14, Fraction(1, 6)])
+def test_atoms_are_floats_as_fine_as_they_are(limit):
+    """All were multiples of 2^-53, also those below 1/2: 3 windows of 1/3 did not reach across [0, 1]."""
+    found = optdp.solve_kernel(1.0, optdp.Threshold(limit))
+    assert found.gap <= 1e-12 and found.verify()
+    sent = found.mechanism.randomize(np.linspace(0.0, 1.0, 999), 1)
+    assert set(sent.tolist()) <= set(found.mechanism.atoms().tolist()) and sends(found.mechanism, sent).all()
+    assert found.mechanism.atoms()[0] * 2.0**53 % 1 > 0
+
+
+@pytest.mark.parametrize("domain", [(0.0, sys.float_info.max), (sys.float_info.max / 2, sys.float_info.max)])
+@pytest.mark.parametrize("parts", [1, 2, 4])
+def test_domains_that_end_where_floats_do(domain, parts):
+    """They ended in an OverflowError: there is no float beyond."""
+    found = optdp.solve_kernel(1.0, optdp.Threshold((domain[1] - domain[0]) / parts), domain=domain)
+    assert found.lower_bound <= found.value < 1 and found.verify()
 
 
 def test_a_bound_above_the_value_is_an_error_and_not_cut(monkeypatch):

@@ -73,10 +73,11 @@ class KernelMechanism(CellWindow):
 
     **Exactness.** Masses and ratios are exact rationals; `randomize` draws a cell of 2^-50 with integers alone, and what it sends
     for a cell is a number of a lattice: a multiple of one power of two that is a float (or an integer, for integers on a domain
-    whose floats are coarser). "ends": the number next to Q at the cell's middle. "mean": the pieces' ends are numbers of the
-    lattice, an input is read as the nearest float of the domain's lattice, its window starts at one of two places and one of
-    the two numbers around Q at the cell's middle is sent, both at random with exact probabilities, so that E[Y | x] = x
-    for the numbers sent. `enclose` is about the numbers sent: the law on the continuum, and what all that can add to it.
+    whose floats are coarser). "ends": the number next to Q at the cell's middle; where all pieces are atoms, the float next to
+    each, with windows that are placed without rounding. "mean": the pieces' ends are numbers of the lattice, an input is read as
+    the nearest float of the domain's lattice, its window starts at one of two places and one of the two numbers around Q at the
+    cell's middle is sent, both at random with exact probabilities, so that E[Y | x] = x for the numbers sent. `enclose` is about
+    the numbers sent: the law on the continuum, and what all that can add to it.
     """
 
     domain: Interval
@@ -353,7 +354,11 @@ class KernelMechanism(CellWindow):
         after = [lower + width * fraction(target) for target, _ in self._targets]
         whole = [min(max(math.floor(x) + 1, -(2**63)), 2**63 - 1) for x in after]
         starts = [0, *(b for _, b, *_ in self._windows)]
-        return np.array(starts, dtype=np.int64), np.array([next_float(x) for x in after]), np.array(whole, dtype=np.int64)
+        return (
+            np.array(starts, dtype=np.int64),
+            np.array([next_float(x) for x in after]),
+            np.array(whole, dtype=np.int64),
+        )
 
     def _first_cell(self, inputs: np.ndarray) -> np.ndarray:
         """The same for floats; integers are taken from an integer, so that nothing of them is rounded before."""
@@ -543,9 +548,14 @@ class KernelMechanism(CellWindow):
         first, slope = (part.tolist() for part in self._line)
         found |= {"starts": first, "slopes": slope}
         if not self._discrete:
-            return found | {"stretches": [part.tolist() for part in self._map[:4]], "unit": (self.domain.lower, self.domain.width)}
+            return found | {
+                "stretches": [part.tolist() for part in self._map[:4]],
+                "unit": (self.domain.lower, self.domain.width),
+            }
         least, most = self.domain.lower, self.domain.upper  # windows that only jump are those of stretches of one float
-        jumps = [(max(x, least), a) for x, a in zip((least, *self._jumps[1].tolist()), self._jumps[0].tolist(), strict=True)]
+        jumps = [
+            (max(x, least), a) for x, a in zip((least, *self._jumps[1].tolist()), self._jumps[0].tolist(), strict=True)
+        ]
         at, starts = map(list, zip(*(jump for jump in jumps if jump[0] <= most), strict=True))
         return found | {"stretches": [at, at, starts, starts], "unit": (0.0, 1.0)}
 

@@ -7,7 +7,6 @@ The gap is the integral of g over the floor plus that of V - J over the prior (`
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 

@@ -93,7 +93,7 @@ class Task:
         return Fraction(self.problem.domain.lower) + self.problem.domain.exact_width * Fraction(share)
 
     def read(self, point: Fraction, beyond: bool = False) -> Fraction:
-        """The input next to a point of the domain, or the least `beyond` it (2^1024 if there is none): a float, or an integer where
+        """The input next to a point of the domain, or the least `beyond` it (2^1024 if none is): a float, or an integer where
         floats are coarser.
         """
         if self.whole:
