@@ -25,6 +25,7 @@ from optdp.mechanisms.baselines.noise import Laplace
 from optdp.mechanisms.composite import CompositeMechanism
 from optdp.mechanisms.finite import FiniteMechanism
 from optdp.mechanisms.kernel import KernelMechanism
+from optdp.mechanisms.piecewise import PiecewiseMechanism
 from optdp.mechanisms.vector import OneCoordinate
 from optdp.statistics import bayes
 from optdp.statistics.channel import Channel, mixed
@@ -1486,6 +1487,62 @@ def test_distributions_say_what_their_intervals_need(what):
         assert "where they are not, intervals may miss the truth" in found.assumptions
     outputs = mechanism.randomize(np.full(n, 10.0), rng)
     assert "spread evenly" not in optdp.estimate(mechanism, outputs, "quantile", q=0.5).assumptions
+
+
+@pytest.mark.parametrize("what", ["histogram", "cdf"])
+def test_distributions_of_integers_need_nothing_of_how_they_are_spread(what):
+    """Bins of other widths held none or one: intervals said to be for inputs that are spread evenly never held the truth."""
+    truth = np.array([0.4, 0, 0, 0.3, 0.1, 0, 0, 0, 0.2])
+    mechanism = optdp.solve_piecewise(3.0, 3, domain=(0, 8)).mechanism
+    rng, n, runs, level = np.random.default_rng(0), 4000, 60, 0.99
+    expected, covered = truth if what == "histogram" else np.cumsum(truth), []
+    for _ in range(runs):
+        sent = mechanism.randomize(rng.choice(9, n, p=truth), rng)
+        found = optdp.estimate(mechanism, sent, what, whole=True, level=level)
+        covered.append((found.interval[0] - 1e-9 <= expected) & (expected <= found.interval[1] + 1e-9))
+    assert np.mean(covered, axis=0).min() > 0.9
+    assert found.points == tuple((k, k + 1) if what == "histogram" else k for k in range(9))
+    assert "spread" not in found.assumptions
+    wider = optdp.estimate(mechanism, sent, what, whole=True, bins=4)
+    assert wider.points == (((0, 2), (2, 4), (4, 7), (7, 9)) if what == "histogram" else (1, 3, 6, 8))
+    assert "spread evenly over the integers in each of the 4 bins (where they are not" in wider.assumptions
+    for ends in ([0, 2, 4, 7, 8], [0, 2, 4, 7, 9]):
+        given = optdp.estimate(mechanism, sent, what, whole=True, bins=ends)
+        assert np.array_equal(given.value, wider.value) and given.points[:-1] == wider.points[:-1]
+
+
+@settings(max_examples=20)
+@given(st.integers(-50, 50), st.integers(1, 60), st.integers(2, 61))
+def test_bins_of_integers_are_equal_but_for_one(first, width, bins):
+    mechanism = PiecewiseMechanism.private(1.0, 0.5, (first - 0.25, first + width + 0.75), "linear")
+    sent = mechanism.randomize([first] * 30, 1)
+    if bins > width + 1:
+        with pytest.raises(ValueError, match=rf"bins = {bins} is not allowed: there are {width + 1} integers in"):
+            optdp.estimate(mechanism, sent, "histogram", whole=True, bins=bins)
+        return
+    ends = np.array(optdp.estimate(mechanism, sent, "histogram", whole=True, bins=bins).points)
+    assert ends[0, 0] == first and ends[-1, 1] == first + width + 1 and (ends[1:, 0] == ends[:-1, 1]).all()
+    assert set(np.ptp(ends, axis=1)) <= {(width + 1) // bins, (width + 1) // bins + 1}
+
+
+def test_distributions_of_integers_without_ends_are_those_at_integers():
+    """P(X < 3) was told as the distribution function at 3."""
+    noise = optdp.solve_additive(3.0, 0.0, discrete=True, rtol=0.1).mechanism
+    found = optdp.estimate(noise, noise.randomize(np.full(3000, 3), 1), "cdf", bins=[0, 3, 6])
+    assert found.points == (2, 6) and found.value[0] < 0.1
+
+
+@pytest.mark.parametrize(
+    ("what", "domain", "more"),
+    [("mean", (0, 8), {}), ("quantile", (0, 8), {"q": 0.5}), ("cdf", (0.1, 1.9), {}), ("histogram", (0, 5000), {})],
+)
+def test_bins_of_integers_are_for_distributions_of_numbers(what, domain, more):
+    mechanism = PiecewiseMechanism.private(1.0, 0.5, domain, "linear")
+    sent = mechanism.randomize([1.0] * 30, 1)
+    with pytest.raises(ValueError, match=f"whole = True is not allowed with what = '{what}'"):
+        optdp.estimate(mechanism, sent, what, whole=True, **more)
+    with pytest.raises(TypeError, match="whole = 1 is not allowed: it must be True or False"):
+        optdp.estimate(mechanism, sent, what, whole=1, **more)
 
 
 def test_symbols_beyond_all_floats_have_frequencies_and_no_mean():

@@ -1158,3 +1158,21 @@ def test_plans_for_answers_on_coarse_floats_are_read_again(column):
     """The error was that on [0, 1], in units of the domain: reading it, another one was found, and the plan refused."""
     made = optdp.plan({"a": column}, 30.0, "answers", n=100)
     assert optdp.Plan.from_dict(json.loads(json.dumps(made.to_dict()))) == made
+
+
+def test_histograms_of_whole_entries_have_bins_of_whole_entries():
+    """Of 11 integers there were 24 bins, of which most held none, and intervals that never held the truth."""
+    few, days, many = optdp.Integer(0, 10), optdp.Date("2026-01-01", "2026-01-07"), optdp.Integer(0, 10**6)
+    columns = {"few": few, "days": days, "many": many, "real": optdp.Number(0, 10)}
+    survey = optdp.plan(columns, 8.0, "distribution", n=8000, strategy="split")
+    rng, n = np.random.default_rng(0), 8000
+    given = {"few": rng.integers(0, 3, n), "days": np.datetime64("2026-01-03") + rng.integers(0, 2, n)}
+    given |= {"many": rng.integers(0, 10**6, n), "real": rng.random(n)}
+    answers = survey.estimate(survey.randomize(given, 1))
+    assert answers["few"].labels[:2] == ["[0, 1)", "[1, 2)"] and len(answers["few"].points) == 11
+    assert answers["few"].value[:3] == pytest.approx(1 / 3, abs=0.1)
+    assert answers["days"].points == tuple((float(day), day + 1.0) for day in range(7))
+    assert answers.about("days", "cdf").points == tuple(range(7)) and answers["days"].value[2:4].sum() > 0.8
+    assert "spread" not in answers["few"].assumptions + answers["days"].assumptions
+    for name in ("many", "real"):
+        assert "they are spread evenly within each of the" in answers[name].assumptions

@@ -248,6 +248,18 @@ def test_symbols_that_are_written_alike_are_not_read_from_a_file(people, capsys)
     assert status == 2 and "two outputs that are written alike" in err
 
 
+def test_bins_of_integers_are_asked_for_with_a_mechanism(people, capsys):
+    mechanism = optdp.solve_piecewise(3.0, domain=(0, 4)).mechanism
+    mechanism.save("m.json")
+    sent = mechanism.randomize(np.repeat([1.0, 3.0], 500), 1)
+    (people / "sent.csv").write_text("y\n" + "\n".join(map(repr, sent.tolist())) + "\n")
+    words = ["estimate", "--mechanism", "m.json", "--column", "y", "--what"]
+    status, out, _ = run(capsys, *words, "histogram", "--whole", "sent.csv")
+    assert status == 0 and "5 numbers, n = 1000" in out and "[4, 5)" in out
+    status, _, err = run(capsys, *words, "mean", "--whole", "sent.csv")
+    assert status == 2 and "whole = True is not allowed with what = 'mean'" in err
+
+
 def test_recommendations(capsys):
     status, out, _ = run(capsys, "recommend", "--eps", "1", "--categories", "20", "--n", "100")
     assert status == 0 and "recommended: " in out and "k-RR" in out

@@ -273,6 +273,9 @@ def _estimate(commands: Commands) -> None:
     option(parser, "--what", None, "mean, quantile, cdf, histogram, frequencies")
     option(parser, "--q", None, "the level of the quantile", type=options.parse_float)
     option(parser, "--bins", None, "the number of bins", type=options.parse_integer)
+    option(
+        parser, "--whole", False, "all inputs are integers, and bins hold these (of Integer and Date a plan knows it)"
+    )
     option(parser, "--level", 0.95, "of the intervals")
     option(parser, "--pair", None, "the table of two categories of a plan", nargs=2, metavar=("A", "B"))
     option(parser, "--multiline", False, "with --mechanism: allow line breaks in quoted fields")
@@ -315,11 +318,12 @@ def _answers(args: argparse.Namespace) -> tuple[dict[str, Estimate], dict[str, s
     from optdp.statistics import tables
 
     extra = {name: getattr(args, name) for name in ("q", "bins") if getattr(args, name) is not None}
+    extra |= {"whole": True} if args.whole else {}
     if (args.plan is None) == (args.mechanism is None):
         raise ValueError("--plan or --mechanism is needed, and only one of them is allowed")
     if args.pair and (args.mechanism or args.column or args.what or extra):
         raise ValueError(
-            "--pair is not allowed with --mechanism, --column, --what, --q or --bins: it is about a plan alone"
+            "--pair is not allowed with --mechanism, --column, --what, --q, --bins or --whole: it is about a plan alone"
         )
     if args.multiline and args.mechanism is None:
         raise ValueError("--multiline is not allowed with --plan, whose private tables have no line breaks")

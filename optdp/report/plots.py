@@ -238,7 +238,8 @@ def plot_estimate(estimate: Estimate, ax: Axes | None = None) -> Axes:
     ax.plot(np.ravel(estimate.value), places, "o")
     ax.set_yticks(list(places), [plain(textwrap.fill(name, 40)) for name in names])
     ax.set_ylim(-0.6, len(names) - 0.4)
-    ax.set_xlabel(f"{estimate.asked}, {100 * estimate.level:.15g} % intervals")
+    what = {"histogram": "probability", "cdf": "distribution function"}.get(estimate.what, estimate.asked)
+    ax.set_xlabel(f"{what}, {100 * estimate.level:.15g} % intervals")
     return ax
 
 

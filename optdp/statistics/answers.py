@@ -16,7 +16,7 @@ from optdp.exact import require
 from optdp.mechanisms.frequency import COINS, FrequencyOracle, SubsetOracle
 from optdp.problem import OneHot
 from optdp.statistics import tables
-from optdp.statistics.estimate import estimate
+from optdp.statistics.estimate import countable, estimate
 from optdp.statistics.intervals import averaged, probabilities, project
 from optdp.statistics.part import Part, received, truth
 from optdp.statistics.recommend import GOALS
@@ -136,6 +136,8 @@ class Answers(tables.Printed, Mapping[str, Estimate]):
         if not (outputs.n if isinstance(outputs, Tally) else len(outputs)):
             raise ValueError(f"column {name!r} has no answers, which is not allowed: somebody must report it")
         try:
+            if what in ("histogram", "cdf") and part.column.form().get("whole") and countable(part.column.domain):
+                options = {"whole": True, **options}
             found = estimate(part.mechanism, outputs, what, **{"level": self.level, **options})
         except ValueError as error:
             kind = NotIdentified if isinstance(error, NotIdentified) else ValueError

@@ -316,19 +316,25 @@ def _nearest(atoms: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return near, np.abs(atoms[near] - y)
 
 
+def integers(domain: Any, edges: np.ndarray) -> list[np.ndarray]:
+    """Those of the domain in each bin: bins hold their left ends, the last one both. **Raises** ValueError where one has none."""
+    inside = [np.arange(np.ceil(a), np.ceil(b)) for a, b in pairwise(edges)]
+    inside[-1] = np.arange(np.ceil(edges[-2]), np.floor(min(edges[-1], domain.upper)) + 1)
+    if not all(part.size for part in inside):
+        raise ValueError("bins are not allowed here: each must hold an integer")
+    return inside
+
+
 @kept
-def mixed(channel: Channel, edges: ArrayLike) -> np.ndarray:
-    """P(cell | input spread evenly over the bin), shape (cells, bins), for bins between `edges` of the domain.
+def mixed(channel: Channel, edges: ArrayLike, whole: bool = False) -> np.ndarray:
+    """P(cell | input spread evenly over the bin), shape (cells, bins), for bins between `edges` of the domain; `whole`: over the
+    integers in it.
 
     Inputs are many in each cell of the outputs: what narrow windows send is elsewhere for each of them.
     """
     domain, edges = channel.mechanism.domain, np.asarray(edges)
-    if domain.tag == "integers":
-        inside = [np.arange(np.ceil(a), np.ceil(b)) for a, b in pairwise(edges)]
-        inside[-1] = np.arange(np.ceil(edges[-2]), np.floor(edges[-1]) + 1)
-        if not all(part.size for part in inside):
-            raise ValueError("bins are not allowed here: each must hold an integer")
-        return np.stack([channel.matrix(part).mean(axis=1) for part in inside], axis=1)
+    if whole or domain.tag == "integers":
+        return np.stack([channel.matrix(part).mean(axis=1) for part in integers(domain, edges)], axis=1)
     refuse_few_floats("mechanism", domain)  # inputs that are spread evenly are elsewhere when read as floats
     points = -(-INPUTS // (edges.size - 1))
     share = (np.arange(points) + 0.5) / points

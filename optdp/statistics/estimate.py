@@ -6,7 +6,8 @@ Every estimate is an average with an interval: `optdp.statistics.intervals`. Mea
 interval does not, and so is not much shorter than a bin, however many outputs there are.
 
 **Histograms and distribution functions** of numbers, and posteriors, take inputs for evenly spread within each bin, and so do
-their intervals. Where many inputs are at one point and the noise is small, an interval may never hold the truth.
+their intervals. Where many inputs are at one point and the noise is small, an interval may never hold the truth. Of inputs that
+are known to be integers bins hold these, and where each holds one nothing is taken.
 """
 
 from __future__ import annotations
@@ -23,9 +24,9 @@ from numpy.typing import ArrayLike
 from optdp.exact import require
 from optdp.mechanisms.base import Mechanism
 from optdp.mechanisms.frequency import FrequencyOracle
-from optdp.problem import Alphabet, Circle, Prior, PriorLike
+from optdp.problem import Alphabet, Circle, Interval, Prior, PriorLike
 from optdp.statistics import bayes
-from optdp.statistics.channel import Channel, kept, mixed
+from optdp.statistics.channel import Channel, integers, kept, mixed
 from optdp.statistics.intervals import (
     BOUNDED,
     FEW,
@@ -49,6 +50,8 @@ WHATS = ("mean", "quantile", "cdf", "histogram", "frequencies")
 LADDER = (32, 24, 16, 12, 10, 8, 6, 5, 4, 3, 2)
 #: A multiple of all of them.
 FINE = 480
+#: Most integers that are inputs of a table.
+INTEGERS = 4096
 #: A distribution function or a quantile needs as many.
 FEWEST = 5
 #: For quantiles: mixtures of estimates of the distribution function at neighbouring ends of bins that bound the quantile; inputs
@@ -58,7 +61,7 @@ MIXED, PLACES = 4, 1024
 
 def estimate(
     mechanism: Mechanism, outputs: ArrayLike | Tally, what: str = "mean", *, q: float | None = None,
-    bins: int | ArrayLike | None = None, level: float = 0.95, categories: ArrayLike | None = None,
+    bins: int | ArrayLike | None = None, whole: bool = False, level: float = 0.95, categories: ArrayLike | None = None,
     prior: PriorLike | str | None = None, strength: float = 1.0, progress: bool = False,
 ) -> Estimate:  # fmt: skip
     """What private outputs say about the inputs: one number or several, with standard errors, intervals and a band.
@@ -72,6 +75,9 @@ def estimate(
     - `q`: the level of the quantile, in (0, 1): 0.5 is the median.
     - `bins`: for "histogram", "cdf" and "quantile" of numbers: how many equal bins of the domain, or their ends (which must hold
       all inputs). None: the largest number that the outputs can tell apart with a useful error.
+    - `whole`: for "histogram" and "cdf" of numbers in a domain with 2 to 4,096 integers: whether all inputs are integers. Bins
+      hold then as many integers each as others, or one more (given ends may go to the domain's upper end plus 1), and the
+      distribution function is that at the last one of each.
     - `level`: of intervals and band, in (0, 1).
     - `categories`: for "frequencies" of a frequency oracle: some of them, None for all.
     - `prior`: for Bayesian users: an `optdp.Prior` over the categories, symbols or bins (or their probabilities, or "uniform"):
@@ -113,6 +119,13 @@ def estimate(
         raise ValueError(f"what = 'histogram' is not allowed for {domain}: use 'frequencies'")
     if bins is not None and (what in ("mean", "frequencies") or symbols):
         raise ValueError(f"bins is not allowed with what = {what!r} on {domain}: it is for distributions of numbers")
+    if not isinstance(whole, bool):
+        raise TypeError(f"whole = {whole!r} is not allowed: it must be True or False")
+    if whole and (what not in ("histogram", "cdf") or not isinstance(domain, Interval) or not countable(domain)):
+        raise ValueError(
+            f"whole = True is not allowed with what = {what!r} on {domain}: it is for 'histogram' and 'cdf' of numbers in an "
+            f"interval with 2 to {INTEGERS} integers"
+        )
     if categories is not None and not oracle:
         raise ValueError("categories is not allowed here: it is for frequency oracles")
     if categories is not None and not np.size(categories):
@@ -131,7 +144,12 @@ def estimate(
     if what == "mean" and prior is None:
         mean = mean_direction if isinstance(domain, Circle) else mean_of_numbers
         return mean(mechanism, data, ask)
-    return _binned(mechanism, data, ask, bins)
+    return _binned(mechanism, data, ask, bins, whole)
+
+
+def countable(domain: Any) -> bool:
+    """Whether there are enough integers for bins, and few enough for a table."""
+    return bool(2 <= math.floor(domain.upper) - math.ceil(domain.lower) + 1 <= INTEGERS)
 
 
 def _symbols(mechanism: Mechanism, data: Data, ask: Ask) -> Estimate:
@@ -203,7 +221,17 @@ def _dirichlet(ask: Ask, names: Any) -> np.ndarray:
     return d * ask.strength * (np.array([by_name[name] for name in names]) if named else prior.probabilities)
 
 
-def _edges(mechanism: Mechanism, bins: Any) -> np.ndarray | None:
+def _parted(domain: Any, bins: int, whole: bool) -> np.ndarray:
+    """The ends of equal bins, or of bins of as many integers each, or one more."""
+    if not whole:
+        return np.linspace(domain.lower, domain.upper, bins + 1)
+    first, last = math.ceil(domain.lower), math.floor(domain.upper)
+    if bins > last - first + 1:
+        raise ValueError(f"bins = {bins} is not allowed: there are {last - first + 1} integers in {domain}")
+    return np.round(np.linspace(first, last + 1, bins + 1))
+
+
+def _edges(mechanism: Mechanism, bins: Any, whole: bool) -> np.ndarray | None:
     """Ends of bins from a number or a list; None if they are to be chosen."""
     domain = mechanism.domain
     if bins is None or (isinstance(bins, Integral) and not isinstance(bins, bool)):
@@ -211,7 +239,7 @@ def _edges(mechanism: Mechanism, bins: Any) -> np.ndarray | None:
             raise ValueError(f"bins = {bins!r} is not allowed on {domain}: give the ends of bins that hold all inputs")
         if bins is None:
             return None
-        return np.linspace(domain.lower, domain.upper, require.integer("bins", bins, low=2, high=1000) + 1)
+        return _parted(domain, require.integer("bins", bins, low=2, high=1000), whole)
     allowed = f"bins = {bins!r} is not allowed: it must be an integer >= 2 or at least 3 increasing ends"
     try:
         ends = np.asarray(bins)
@@ -222,36 +250,43 @@ def _edges(mechanism: Mechanism, bins: Any) -> np.ndarray | None:
     ends = ends.astype(float)
     if ends.ndim != 1 or ends.size < 3 or not np.isfinite(ends).all() or (np.diff(ends) <= 0).any():
         raise ValueError(allowed)
-    if np.isfinite(domain.lower) and (ends[0] != domain.lower or ends[-1] != domain.upper):
+    last = (domain.upper, domain.upper + 1) if whole else (domain.upper,)
+    if np.isfinite(domain.lower) and (ends[0] != domain.lower or ends[-1] not in last):
         raise ValueError(
             f"bins is not allowed: the ends must go from {domain.lower:g} to {domain.upper:g}, the domain's own"
         )
     return ends
 
 
-def _binned(mechanism: Mechanism, data: Data, ask: Ask, bins: Any) -> Estimate:
+def _binned(mechanism: Mechanism, data: Data, ask: Ask, bins: Any, whole: bool) -> Estimate:
     """Numbers in bins: histogram, distribution function, quantiles; the mean for Bayesian users."""
-    edges = _edges(mechanism, bins)
+    edges = _edges(mechanism, bins, whole)
     span = None if np.isfinite(mechanism.domain.lower) or edges is None else (float(edges[0]), float(edges[-1]))
     channel = Channel.of(mechanism, () if isinstance(data, Tally) else data.outputs, span)
     counts = data.counts(channel)
     if edges is None:
-        edges = choose_bins(channel, int(counts.sum()), ask.what)
-    matrix = mixed(channel, tuple(edges.tolist()))
+        edges = choose_bins(channel, int(counts.sum()), ask.what, whole)
+    matrix = mixed(channel, tuple(edges.tolist()), whole)
     used = matrix.max(axis=1) > 0
     if counts[~used].any():
         raise ValueError("outputs are not allowed: there must be at least one, all of them outputs of this mechanism")
     matrix, counts = matrix[used], counts[used]
     names = list(zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True))
-    told = POPULATION.format("distribution") + f"; they are spread evenly within each of the {len(names)} bins"
-    if ask.what != "quantile":
+    told = POPULATION.format("distribution")
+    inside = integers(mechanism.domain, edges) if whole or mechanism.domain.tag == "integers" else None
+    if inside is None:
+        told += f"; they are spread evenly within each of the {len(names)} bins"
+    elif len(names) < sum(part.size for part in inside):
+        told += f"; they are spread evenly over the integers in each of the {len(names)} bins"
+    if ask.what != "quantile" and told != POPULATION.format("distribution"):
         told += " (where they are not, intervals may miss the truth: wide bins that fill unevenly, many at one point or near one)"
     if ask.what == "quantile":
         x, rows = _inputs(channel, float(edges[0]), float(edges[-1]))
         return _quantile(matrix, counts, edges, names, ask, told, (x, rows[used]))
     below = np.tril(np.ones((len(names), len(names))))
+    last = edges[1:].tolist() if inside is None else [float(part[-1]) for part in inside]
     wanted = {"histogram": np.eye(len(names)), "cdf": below, "mean": (edges[:-1] + edges[1:])[None] / 2}[ask.what]
-    points: Any = {"histogram": names, "cdf": edges[1:].tolist(), "mean": ()}[ask.what]
+    points: Any = {"histogram": names, "cdf": last, "mean": ()}[ask.what]
     return _functionals(matrix, counts, wanted, points, names, ask, told)
 
 
@@ -272,17 +307,22 @@ def evenly(channel: Channel, bins: int) -> np.ndarray:
 
 
 @kept
-def choose_bins(channel: Channel, n: int, what: str) -> np.ndarray:
+def choose_bins(channel: Channel, n: int, what: str, whole: bool = False) -> np.ndarray:
     """Equal bins: as many as can be told apart with a useful standard error if inputs are evenly spread: of their probabilities
     at most one over their number, of distribution functions at most 0.1. A function of the mechanism and n alone.
 
-    **Raises** `NotIdentified` where a distribution function is wanted and fewer than five bins can be told apart: how inputs
-    are spread within so wide bins would decide the answer.
+    **Arguments:** `whole`: bins of integers, at most one for each.
+
+    **Raises** `NotIdentified` where a distribution function is wanted and fewer than five bins can be told apart, each of several
+    inputs: how these are spread within so wide bins would decide the answer.
     """
-    domain, bins_apart = channel.mechanism.domain, 0
-    for bins in LADDER:
-        edges = np.linspace(domain.lower, domain.upper, bins + 1)
-        matrix = evenly(channel, bins)
+    domain, bins_apart, most = channel.mechanism.domain, 0, LADDER[0]
+    if whole:
+        most = min(math.floor(domain.upper) - math.ceil(domain.lower) + 1, most)
+    least = min(FEWEST, most)
+    for bins in (most, *(bins for bins in LADDER if bins < most)):
+        edges = _parted(domain, bins, whole)
+        matrix = mixed(channel, tuple(edges.tolist()), True) if whole else evenly(channel, bins)
         matrix = matrix[matrix.max(axis=1) > 0]
         wanted = np.eye(bins) if what == "histogram" else np.tril(np.ones((bins, bins)))
         cells = matrix.mean(axis=1)
@@ -291,10 +331,10 @@ def choose_bins(channel: Channel, n: int, what: str) -> np.ndarray:
         except NotIdentified:
             continue
         bins_apart = bins_apart or bins
-        if what != "histogram" and bins < FEWEST:
+        if what != "histogram" and bins < least:
             break
         useful = variance.mean() <= bins**-2 if what == "histogram" else variance.max() <= 0.01
-        if useful or bins == (2 if what == "histogram" else FEWEST):
+        if useful or bins == (2 if what == "histogram" else least):
             return edges
     half = (domain.lower + domain.upper) / 2
     if what == "histogram" or bins_apart < 2:
