@@ -13,6 +13,7 @@ from functools import cache
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.optimize import brentq
 
 import optdp
 from optdp.closed_forms.cube import best_signs, gain
@@ -1176,3 +1177,60 @@ def test_histograms_of_whole_entries_have_bins_of_whole_entries():
     assert "spread" not in answers["few"].assumptions + answers["days"].assumptions
     for name in ("many", "real"):
         assert "they are spread evenly within each of the" in answers[name].assumptions
+
+
+# --- the least eps for an error
+
+
+@pytest.mark.parametrize("n", [100, 10_000])
+@pytest.mark.parametrize("error", [0.05, 0.01])
+def test_the_least_eps_of_a_flag_is_that_of_its_closed_form(n, error):
+    """Randomised response has the variance e^eps/(e^eps - 1)^2."""
+    found = optdp.plan({"x": optdp.Flag()}, n=n, error=error)
+    assert found.errors["x"] <= error
+
+    def missed(eps):
+        return math.exp(eps / 2) / math.expm1(eps) / math.sqrt(n) - error
+
+    assert 0 <= found.eps / brentq(missed, 1e-3, 30) - 1 <= 0.02
+
+
+@cache
+def wanted(strategy, goal):
+    """A plan for the least eps."""
+    schema = {
+        "a": optdp.Flag(),
+        "b": optdp.Category(list("pqrst")),
+        "c": optdp.Flag() if goal is None else optdp.Number(0, 10),
+    }
+    errors = {"a": 0.02, "b": 0.03, "c": 0.2 if goal == "mean" else 0.05}
+    goal = goal or "mean"
+    return errors, optdp.plan(schema, goal=goal, n=20_000, error=errors, strategy=strategy)
+
+
+@pytest.mark.parametrize(
+    ("strategy", "goal"), [("auto", None), ("split", "mean"), ("sample", "distribution"), ("joint", None)]
+)
+def test_errors_that_are_wanted_are_predicted_with_the_least_eps(strategy, goal):
+    errors, found = wanted(strategy, goal)
+    assert all(found.errors[name] <= error for name, error in errors.items())
+    assert max(found.errors[name] / error for name, error in errors.items()) > 0.97
+    assert found.guarantee().eps.argument <= Fraction(math.exp(found.eps)) * (1 + Fraction(1, 2**50))
+    assert optdp.Plan.from_dict(json.loads(json.dumps(found.to_dict()))) == found
+    if strategy == "auto":
+        assert found.eps <= min(wanted(other, goal)[1].eps for other in ("split", "joint")) * 1.02
+
+
+def test_errors_that_cannot_be_reached_are_refused():
+    schema = {"a": optdp.Flag(), "b": optdp.Category([1, 2, 3])}
+    for more, told in (
+        ({}, "eps or error is needed"), ({"eps": 1.0, "error": 0.1}, "only one of them"),
+        ({"error": 0.1}, "error is not allowed without n"),
+        ({"error": 0.1, "n": 10, "weights": {"a": 2.0}}, "error is not allowed without n, the number of people, or with"),
+        ({"error": {"a": 0.1}, "n": 10}, "one for each column of the schema by name"),
+        ({"error": {"a": 0.1, "b": 0}, "n": 10}, r"error\['b'\] = 0 is not allowed"),
+        ({"error": {"a": 0.1, "b": 1e-9}, "n": 10}, r"error\['b'\] is not allowed with n = 10: no eps up to 30 gives it"),
+        ({"error": {"a": 0.1, "b": 1e-9}, "n": 10, "strategy": "sample"}, "no eps up to 30 gives it"),
+    ):  # fmt: skip
+        with pytest.raises(ValueError, match=told):
+            optdp.plan(schema, **more)

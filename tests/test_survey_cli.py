@@ -159,6 +159,27 @@ def test_values_of_a_category_may_be_listed_with_spaces(tmp_path, monkeypatch, c
     assert optdp.Plan.load("plan.json")["job"].column == optdp.Category(["a", "b", "c"])
 
 
+def test_values_of_a_category_may_have_colons(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert run(capsys, "plan", "--eps", 1, "--category", "ratio:1:1,2:1", "--out", "plan.json")[0] == 0
+    assert optdp.Plan.load("plan.json")["ratio"].column == optdp.Category(["1:1", "2:1"])
+
+
+def test_the_least_eps_for_an_error(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    words = ["plan", "--flag", "a", "--flag", "b", "--n", 5000, "--strategy", "split", "--out", "plan.json"]
+    status, out, _ = run(capsys, *words, "--error", 0.02, "--error", "b:0.05")
+    plan = optdp.Plan.load("plan.json")
+    assert status == 0 and f"is {plan.eps!r}-LDP" in out
+    assert plan.errors == pytest.approx({"a": 0.02, "b": 0.05}, rel=0.03)
+    for more, said in (
+        ((), "eps or error is needed"), (("--error", 1, "--eps", 1), "only one of them is allowed"),
+        (("--error", "a:1"), "one for each column"), (("--error", 1, "--error", 2), "there is one of all already"),
+    ):  # fmt: skip
+        status, _, err = run(capsys, *words, *more)
+        assert status == 2 and said in err and err.count("\n") == 1
+
+
 def test_json_lines_are_sent_to_collect(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     optdp.plan({"smoker": optdp.Flag()}, 1.0).save("plan.json")
@@ -306,7 +327,7 @@ def test_the_schema_in_the_help_is_taken(tmp_path, monkeypatch, capsys):
         (["--category", "c:a,,b"], "--category 'c:a,,b' is not allowed: values with ''"),
         (
             ["--flag", "a", "--weight", "a:1", "--weight", "a:2"],
-            "--weight 'a:2' is not allowed: there is a weight of 'a'",
+            "--weight 'a:2' is not allowed: there is one of 'a' already",
         ),
         (["--integer", "x:0:9007199254740993"], "upper = 9007199254740993 is not allowed: it must be a float"),
         (["--integer", "x:0.1:0.9"], "--integer 'x:0.1:0.9' is not allowed: lower = 0.1"),

@@ -80,7 +80,9 @@ def _plan(commands: Commands) -> None:
         description="Chooses mechanisms and shares of one epsilon for the columns of a table by the computed errors of the "
         "estimates. The plan is written as JSON for `optdp randomize --plan` and `optdp estimate --plan`.",
     )
-    options.add_eps(parser)
+    options.add_eps(parser, required=False)
+    text = "in place of --eps, with --n: the wanted error of all columns in their units, or NAME:ERROR of one; may be repeated"
+    option(parser, "--error", [], text, type=str, action="append", metavar="[NAME:]ERROR")
     text = (
         'JSON: {"age": {"type": "number", "lower": 0, "upper": 120, "outside": "clip"}, ...} with the arguments of optdp.Number; '
         'other types are integer, date, category ("values", "missing", "other") and flag; what is left out is as in Python'
@@ -132,7 +134,7 @@ def _make_plan(args: argparse.Namespace) -> int:
         "date": optdp.Date, "category": lambda values: optdp.Category([v.strip() for v in values.split(",")]), "flag": optdp.Flag,
     }  # fmt: skip
     for kind, text in args.columns:
-        name, *parts = text.split(":")
+        name, *parts = text.split(":", 1 if kind == "category" else -1)  # in whose values it may be
         if name in schema:
             raise ValueError(f"--{kind} {text!r} is not allowed: there is a column {name!r} already")
         try:
@@ -152,19 +154,30 @@ def _make_plan(args: argparse.Namespace) -> int:
             if not hasattr(schema[name], field):
                 raise ValueError(f"--{asked} {name!r} is not allowed: it is for {whose}")
             schema[name] = dataclasses.replace(schema[name], **{field: value})
-    weights: dict[str, float] = {}
-    for text in args.weight:
-        name, _, weight = text.rpartition(":")
-        if name in weights:
-            raise ValueError(f"--weight {text!r} is not allowed: there is a weight of {name!r} already")
-        try:
-            weights[name] = number(weight)
-        except ValueError as error:
-            raise ValueError(f"--weight {text!r} is not allowed: {error}") from None
-    plan = options.call(optdp.plan, args, schema=schema, goal=_goals(args.goal, schema), weights=weights, progress=True)
+    errors = _by_name("error", args.error)
+    everywhere = errors.pop("", None)
+    wanted = errors if everywhere is None else dict.fromkeys(schema, everywhere) | errors
+    given = {"weights": _by_name("weight", args.weight) or None, "error": wanted or None}
+    plan = options.call(optdp.plan, args, schema=schema, goal=_goals(args.goal, schema), progress=True, **given)
     plan.save(args.out)
     print(plan.summary(), file=options.beside(args.out))
     return 0
+
+
+def _by_name(option: str, given: list[str]) -> dict[str, float]:
+    """Numbers from texts NAME:NUMBER."""
+    found: dict[str, float] = {}
+    for text in given:
+        name, _, number = text.rpartition(":")
+        if name in found:
+            raise ValueError(
+                f"--{option} {text!r} is not allowed: there is one {f'of {name!r}' if name else 'of all'} already"
+            )
+        try:
+            found[name] = options.parse_float(number)
+        except ValueError as why:
+            raise ValueError(f"--{option} {text!r} is not allowed: {why}") from None
+    return found
 
 
 def _goals(given: list[str], schema: dict[str, Any]) -> dict[str, str]:

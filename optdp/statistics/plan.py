@@ -25,7 +25,7 @@ import hashlib
 import json
 import math
 import re
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -51,7 +51,7 @@ from optdp.statistics import tables
 from optdp.statistics.answers import Answers, added, check_level, outputs_of, tallies_of
 from optdp.statistics.channel import FLOATS, refuse_few_floats, refuse_width
 from optdp.statistics.part import Part, as_column, kind_of, together, truth, unit_ratio, width_of, words_of
-from optdp.statistics.recommend import BINS, GOALS, RTOL, candidates, unit_error
+from optdp.statistics.recommend import BINS, GOALS, RTOL, candidates, least_eps, unit_error
 from optdp.statistics.result import NotIdentified
 from optdp.statistics.schema import Category, Column
 
@@ -135,6 +135,11 @@ class Plan(tables.Printed):
         for i, part in enumerate(self.parts):
             found.setdefault(part.group or -1 - i, []).append(part)
         return tuple(map(tuple, found.values()))
+
+    @property
+    def errors(self) -> dict[str, float]:
+        """The predicted error of each column's estimate, as `summary` tells it."""
+        return {part.name: predicted(part, self.n, self.reported / len(self.units)) for part in self.parts}
 
     @property
     def counted(self) -> str:
@@ -315,7 +320,7 @@ class Plan(tables.Printed):
             "estimates count how these were drawn from a population, too):",
         ]
         for part in self.parts:
-            error = part.unit if part.goal == "answers" else part.errors(self.n, self.reported / k)
+            error = self.errors[part.name]
             unit = "" if part.goal == "distribution" else getattr(part.column, "unit", "")
             what, kind = (PREDICTED | (CHOSEN if self.reported < k else {}))[part.goal]
             lines.append(
@@ -444,6 +449,11 @@ class Plan(tables.Printed):
         return load(path, cls.read, kind="a plan")
 
 
+def predicted(part: Part, n: int, share: float) -> float:
+    """The error of the estimate if this share of n people reports the column; of answers that of one that is sent."""
+    return part.unit if part.goal == "answers" else part.errors(n, share)
+
+
 def refuse_another(plan: Plan, folder: Path) -> None:
     """**Raises** ValueError for a folder of `optdp.collect` with the answers to another plan, as its notes say."""
     for note in folder.glob("read-*.json"):
@@ -463,7 +473,8 @@ def _total(shares: list[Number]) -> Number:
 
 
 def plan(
-    schema: Mapping[str, Column], eps: Number | str, goal: str | Mapping[str, str] = "mean", n: int | None = None, *,
+    schema: Mapping[str, Column], eps: Number | str | None = None, goal: str | Mapping[str, str] = "mean",
+    n: int | None = None, *, error: float | Mapping[str, float] | None = None,
     weights: Mapping[str, float] | None = None, strategy: str = "auto", repeat: str = "once", progress: ProgressLike = None,
 ) -> Plan:  # fmt: skip
     """How to make a table private under one total epsilon, with the mechanisms and the budget that are best for a goal.
@@ -472,11 +483,15 @@ def plan(
 
     - `schema`: column name -> `optdp.Number(lower, upper)`, `Integer`, `Date`, `Category(values)` or `Flag()`. A table with other
       columns is refused.
-    - `eps`: the privacy parameter of a whole row, in (0, 30]; means need 1e-6 for each number that a person reports.
+    - `eps`: the privacy parameter of a whole row, in (0, 30]; means need 1e-6 for each number that a person reports. None: one
+      with which all predicted errors are at most `error`: of the strategies the least up to 2 % and 0.001 for each column (for
+      quantiles: up to the simulation's noise).
     - `goal`: "mean", "quantile", "distribution" or "answers" for numbers (categories always have "frequencies"), or one for each
       column by name.
     - `n`: the number of people, for the predicted errors (1,000 if None).
-    - `weights`: of columns that matter more than others (1 each).
+    - `error`: in place of `eps`, with `n`: the largest error that is wanted, in the column's units as `summary` tells it; one for
+      all columns, or one for each by name.
+    - `weights`: of columns that matter more than others (1 each); not with `error`.
     - `strategy`: "split" the budget, "sample" the columns, answer categories "joint"ly, or "auto": what is predicted to be best.
       For the tables of pairs of categories, "joint" is the better one at every eps.
     - `repeat`: what a person is protected against who is asked again: "once" or "memoised" (see `Plan`).
@@ -493,7 +508,6 @@ def plan(
         >>> bool(low[1] < 0.2 < high[1])
         True
     """
-    total = require.exact_epsilon(eps)
     if not isinstance(schema, Mapping) or not 0 < len(schema) <= MOST[1]:
         raise TypeError(
             f"schema is not allowed: it must map 1 to {MOST[1]} names to optdp.Number, Integer, Date, Category or Flag"
@@ -505,6 +519,11 @@ def plan(
             raise TypeError(
                 f"schema[{name!r}] is not allowed: it must be optdp.Number, Integer, Date, Category or Flag"
             )
+    if (eps is None) == (error is None):
+        raise ValueError("eps or error is needed, and only one of them is allowed")
+    if error is not None and (n is None or weights is not None):
+        raise ValueError("error is not allowed without n, the number of people, or with weights")
+    total = require.exact_epsilon(require.MAX_EPS if eps is None else eps)
     require.choice("strategy", strategy, STRATEGIES)
     require.choice("repeat", repeat, REPEATS)
     n = 1000 if n is None else require.integer("n", n, low=1, high=MOST[0])
@@ -571,14 +590,12 @@ def plan(
                     shares = [_share(total, f) for f in fractions]
                     attempt("split", tuple(part(name, s, 1.0) for name, s in zip(schema, shares, strict=True)), k)
             attempt("split evenly", tuple(even), k)
+    #: What is reported of what, by units of columns: label, how many units of all, which categories are answered together.
+    shapes = list[tuple[str, int, int, list[list[str]]]]()
     if strategy in ("auto", "sample") and k > 1:
-        for m in sorted({1, 2, math.isqrt(k), k // 2} & set(range(1, k))):
-            share = _share(total, Fraction(1, m))
-            with suppress(TooLittle):
-                attempt(f"sample {m} of {k}", tuple(part(name, share, m / k) for name in schema), m)
+        shapes += [(f"sample {m} of {k}", m, k, []) for m in sorted({1, 2, math.isqrt(k), k // 2} & set(range(1, k)))]
     if strategy == "sample" and k == 1:
-        with suppress(TooLittle):
-            attempt("all", tuple(part(name, total, 1.0) for name in schema), k)
+        shapes.append(("all", 1, 1, []))
     sizes = {name: len(c.names) for name, c in schema.items() if isinstance(c, Category)}
     categories = sorted(sizes, key=lambda name: sizes[name])
     if strategy == "joint" and len(categories) < 2:
@@ -587,25 +604,79 @@ def plan(
         chunks = [categories[i : i + size] for i in range(0, len(categories), size)]
         if size > len(categories):
             break
-        alone = len(schema) - len(categories) + sum(len(chunk) == 1 for chunk in chunks)
-        units = alone + sum(len(chunk) > 1 for chunk in chunks)
-        for m in sorted({1, units}):
-            share = _share(total, Fraction(1, m))
-            groups = [
-                together({name: schema[name] for name in chunk}, share, weight, g)
-                for g, chunk in enumerate(chunks, 1) if len(chunk) > 1
-            ]  # fmt: skip
-            joint = {p.name: p for group in groups for p in group}
-            with suppress(TooLittle):
-                ordered = tuple(joint.get(name) or part(name, share, m / units) for name in schema)
-                if all(groups):
-                    attempt(f"joint {size}, {m} of {units}", ordered, m, units)
+        several = [chunk for chunk in chunks if len(chunk) > 1]
+        units = len(schema) - sum(len(chunk) - 1 for chunk in several)
+        shapes += [(f"joint {size}, {m} of {units}", m, units, several) for m in sorted({1, units})]
+
+    def shaped(share: Number, m: int, units: int, chunks: list[list[str]]) -> tuple[Part, ...]:
+        groups = [together({n: schema[n] for n in chunk}, share, weight, g) for g, chunk in enumerate(chunks, 1)]
+        joint = {p.name: p for group in groups for p in group}
+        ordered = tuple(joint.get(name) or part(name, share, m / units) for name in schema)
+        if not all(groups):
+            raise TooLittle("strategy = 'joint' is not allowed here: eps is too small for so many values")
+        return ordered
+
+    if error is not None:
+        each = error if isinstance(error, Mapping) else dict.fromkeys(schema, error)
+        if set(each) != set(schema):
+            raise ValueError(
+                "error is not allowed: it must be one number, or one for each column of the schema by name"
+            )
+        wanted = {name: require.real(f"error[{name!r}]", each[name], low=0.0, open_low=True) for name in schema}
+        split = [partial(lambda share, name: (part(name, share, 1.0),), name=name) for name in schema]
+        ways = [(m, units, partial(shaped, m=m, units=units, chunks=several)) for _, m, units, several in shapes]
+        return Plan(*_cheapest(n, wanted, split if strategy in ("auto", "split") else [], ways), n, (), repeat)
+    for label, m, units, several in shapes:
+        with suppress(TooLittle):
+            attempt(label, shaped(_share(total, Fraction(1, m)), m, units, several), m, units)
     if short and not tried:  # the largest share of it
         raise ValueError(short[max(short)])
     if not tried:
         raise ValueError("strategy = 'joint' is not allowed here: eps is too small for so many values")
     best = min(tried, key=lambda row: row[0])
     return Plan(best[2], best[3], total, n, tuple((label, error) for error, label, _, _ in tried), repeat)
+
+
+def _cheapest(
+    n: int, wanted: dict[str, float], split: Sequence[Callable[[Number], tuple[Part, ...]]],
+    ways: Sequence[tuple[int, int, Callable[[Number], tuple[Part, ...]]]],
+) -> tuple[tuple[Part, ...], int, float]:  # fmt: skip
+    """(parts, how many units are reported, eps) of the least eps with which predicted errors are as wanted.
+
+    **Arguments:** `split`: columns by themselves, each with an eps of its own; `ways`: (how many units are reported, of how many,
+    the parts for an eps of each).
+    """
+
+    def least(
+        make: Callable[[Number], tuple[Part, ...]], share: float, most: float
+    ) -> tuple[Fraction, tuple[Part, ...]] | None:
+        def made(eps: float) -> tuple[Part, ...]:
+            return make(Fraction(eps) * (1 - Fraction(1, 2**50)))  # sums of which are below the float of the sum
+
+        def enough(eps: float) -> bool:
+            with suppress(TooLittle):
+                return all(predicted(part, n, share) <= wanted[part.name] for part in made(eps))
+            return False
+
+        eps = least_eps(enough, most)
+        return None if eps is None else (Fraction(str(eps)), made(eps))
+
+    best: tuple[Fraction, tuple[Part, ...], int] | None = None
+    each = list[tuple[Fraction, tuple[Part, ...]]]()
+    for name, make in zip(wanted, split, strict=False):
+        found = least(make, 1.0, require.MAX_EPS)
+        if found is None:  # and of fewer people even less
+            raise ValueError(f"error[{name!r}] is not allowed with n = {n}: no eps up to {require.MAX_EPS:g} gives it")
+        each.append(found)
+    if each and sum(eps for eps, _ in each) <= require.MAX_EPS:
+        best = sum((eps for eps, _ in each), Fraction(0)), tuple(part for _, (part,) in each), len(each)
+    for m, units, make in ways:
+        most = float(best[0] if best else require.MAX_EPS) / m
+        if (found := least(make, m / units, most)) and (best is None or m * found[0] < best[0]):
+            best = m * found[0], found[1], m
+    if best is None:
+        raise ValueError(f"error is not allowed with n = {n}: no eps up to {require.MAX_EPS:g} gives it")
+    return best[1], best[2], float(best[0])
 
 
 def _share(total: Number, fraction: Fraction) -> Number:

@@ -215,25 +215,35 @@ def recommend(
 
 
 def _least_eps(area: Any, goal: str, n: int, error: float, prior: Any, q: float, tell: Progress) -> float:
-    """By bisection of log eps to 1 %, with three digits, rounded up; without kernels, which could only need less, but for means
-    without a prior: there the unbiased one is the best of all, and by itself faster than the others.
+    """Without kernels, which could only need less, but for means without a prior: there the unbiased one is the best of all, and
+    by itself faster than the others.
     """
-    low, high = math.log(1e-3), math.log(require.MAX_EPS)
 
-    def rounded(at: float) -> float:
-        return min(float(above(math.exp(at), 3)), require.MAX_EPS)
-
-    def enough(at: float) -> bool:
-        eps = rounded(at)
+    def enough(eps: float) -> bool:
         if goal == "mean" and prior is None:
             tell(f"{goal}: unbiased kernel")
             kernel = _solved(solve_kernel, eps, unbiased=True, domain=area, rtol=RTOL)
             return _unit(kernel, goal, None, q, n) / math.sqrt(n) <= error
         return _ranked(area, eps, goal, n, None, prior, q, tell, quick=True).best.error <= error
 
-    if not enough(high):
+    eps = least_eps(enough)
+    if eps is None:
         raise ValueError(f"error = {error!r} is not allowed with n = {n}: no eps up to {require.MAX_EPS:g} gives it")
-    _, high = border(lambda at: not enough(at), low, high, 0.01)
+    return eps
+
+
+def least_eps(enough: Callable[[float], bool], most: float = require.MAX_EPS) -> float | None:
+    """An eps up to `most` that is enough, the least one up to 2 %: by bisection of log eps to 1 %, with three digits, rounded up.
+    None: not even the largest one is.
+    """
+    low, high = math.log(1e-3), math.log(most)
+
+    def rounded(at: float) -> float:
+        return min(float(above(math.exp(at), 3)), most)
+
+    if not enough(rounded(high)):
+        return None
+    _, high = border(lambda at: not enough(rounded(at)), low, high, 0.01)
     return rounded(high)
 
 
