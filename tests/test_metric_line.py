@@ -238,3 +238,9 @@ def test_brackets_are_the_same_in_every_unit(width):
 def test_widths_that_are_no_lengths_of_edges_are_named():
     with pytest.raises(ValueError, match=r"the width of \[0, 1e-200\] must be between 1e-140"):
         optdp.solve_kernel(1e200, domain=(0, 1e-200), metric="abs")
+
+
+def test_a_loss_whose_integral_overflows_is_not_said_to_overflow_itself():
+    """(1e130)^2 is a float."""
+    with pytest.raises(ValueError, match="it or its integral overflows"):
+        optdp.solve_kernel(1e-130, "squared", domain=(0, 1e130), metric="abs")
