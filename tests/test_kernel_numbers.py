@@ -293,7 +293,7 @@ def test_a_knot_of_the_loss_under_a_window_that_stays():
 
 @pytest.mark.parametrize("exact", [False, True])
 def test_where_losses_overflow_the_solve_says_so(exact):
-    with pytest.raises(ValueError, match="it overflows there; use smaller units"):
+    with pytest.raises(ValueError, match="it or its integral overflows there; use smaller units"):
         optdp.solve_kernel(1.0, domain=(-1e300, 1e300), unbiased=exact)
 
 

@@ -92,6 +92,43 @@ def test_an_optimum_of_0_is_attained():
     assert found.value == found.lower_bound == 0 and found.verify()
 
 
+@pytest.mark.parametrize(("n", "eps"), [(3, 20.0), (4, 17.5), (4, 23.0), (5, 27.0)])
+def test_the_plain_program_is_solved_for_places_far_apart(n, eps):
+    """HiGHS ended unbounded, or infeasible, at factors of e^30 beside 1."""
+    where = optdp.Points([(float(i), 0.0) for i in range(n)])
+    for loss in (where.array, (where.array > 1) * 1.0, (np.arange(n * n).reshape(n, n) % 3 > 0) * 1.0):
+        found = optdp.solve_kernel(eps, loss, domain=optdp.Alphabet(n), metric=where, backend="dense")
+        assert found.verify() and found.value - found.lower_bound < 1e-6
+
+
+def test_what_rows_lack_goes_to_the_output_that_costs_those_with_probabilities_least():
+    """The third output costs the last two nothing, and nobody else has a probability: it went where all lose least."""
+    losses, prior = [[2, 0, 2], [2, 0, 2], [2, 1, 0], [2, 0.5, 0]], [0, 0, 0.5, 0.5]
+    far = np.abs(np.subtract.outer(np.arange(4.0), np.arange(4.0)))
+    found = optdp.solve_kernel(0.001, losses, domain=optdp.Alphabet(4), metric=far, prior=prior)
+    assert found.value == found.lower_bound == 0 and found.verify()
+
+
+@pytest.mark.parametrize("method", ["auto", "dense"])
+def test_edges_longer_than_a_path_between_their_ends_prove_nothing(method):
+    """What follows from the path was priced by the edge: the gap was 0.18, and 1 for the plain program."""
+    metric = optdp.Graph([(0, 1), (1, 2), (2, 3), (0, 3)], [0.14, 1.42, 0.61, 0.16])
+    losses = np.square(np.subtract.outer(np.arange(4.0), np.arange(4.0)))
+    prior = np.array([0, 0.5, 0.5, 0])
+    found = optdp.solve_kernel(4.0, losses, domain=optdp.Alphabet(4), metric=metric, prior=prior, backend=method)
+    exact = plain(4.0, metric.array, losses, prior)
+    assert found.value == pytest.approx(exact, rel=1e-7) and found.lower_bound == pytest.approx(exact, rel=1e-7)
+
+
+@pytest.mark.parametrize("method", ["auto", "dense"])
+@pytest.mark.parametrize("unit", [2.0**-900, 2.0**900])
+def test_units_of_the_losses_do_not_matter(unit, method):
+    """The plain program, which helps where places are near, took small losses for 0 and large ones for infinite."""
+    metric, losses = optdp.Distances([[0, 1], [1, 0]]), unit * np.array([[0, 3.0, 1], [2, 1, 1]])
+    found = optdp.solve_kernel(4e-9, losses, domain=optdp.Alphabet(2), metric=metric, prior=[0.3, 0.7], backend=method)
+    assert found.gap < 1e-6 and found.verify()
+
+
 @pytest.mark.parametrize("near", [2e-9, 3e-8, 5e-7])
 def test_places_that_are_next_to_each_other_cost_next_to_nothing(near):
     metric = optdp.Points([(0.0, 0.0), (near, 0.0), (0.6, 0.8), (0.1, 1.5)])
@@ -168,6 +205,19 @@ def test_the_exact_test_sees_one_unit():
     top = int(Fraction(math.e) * third)
     assert irrational.check_rows(np.array([[top, 4 * third - top], [third, 3 * third]])).passed
     assert not irrational.check_rows(np.array([[top + 2**10, 4 * third - top - 2**10], [third, 3 * third]])).passed
+
+
+@pytest.mark.parametrize(
+    ("argument", "distance", "ratio"), [(16, 0.5, "4"), (256, 0.25, "4"), ("9/4", 1.5, "27/8"), ("3/2", 3, "27/8")]
+)
+def test_ratios_at_the_limit_are_allowed_where_it_is_a_root(argument, distance, ratio):
+    """e^(log(16)/2) = 4 is a ratio of integers: it was said not to be kept."""
+    privacy, most = optdp.MetricLDP(optdp.log(argument), [[0, distance], [distance, 0]]), Fraction(ratio)
+    low = most.denominator * 2**55
+    high = int(low * most)
+    for more in (0, 1):
+        rows = np.array([[high + more, TOTAL - high - more], [low, TOTAL - low]])
+        assert privacy.check_rows(rows).passed == (more == 0)
 
 
 def test_outputs_for_some_symbols_alone_are_told_from_those_for_none():

@@ -122,6 +122,17 @@ def test_the_coin_is_exact_at_a_tie():
     assert not tossed(2**61, Fraction(1, 2), rng)
 
 
+def test_a_slope_between_a_logarithm_and_the_float_below_it_is_allowed():
+    """It was compared with the float, and refused where `satisfies` said yes."""
+    low = 2**60
+    high = low + 1266613732830808727  # floor(2^60 log 3)
+    table = Table(np.array([[low, TOTAL - low], [high, TOTAL - high]]))
+    made = MetricLineMechanism(optdp.Interval(0, 1), (0.0, 1.0), table)
+    privacy = optdp.MetricLDP(optdp.log(3), "abs")
+    assert made.satisfies(privacy) is True and made.check_privacy(privacy)[0].passed
+    assert not made.check_privacy(optdp.MetricLDP(1.0986122886681096, "abs"))[0].passed
+
+
 def test_the_slope_is_the_guarantee():
     half = TOTAL // 2
     table = Table(np.array([[half, half], [half + half // 8, half - half // 8]]))
@@ -227,3 +238,9 @@ def test_brackets_are_the_same_in_every_unit(width):
 def test_widths_that_are_no_lengths_of_edges_are_named():
     with pytest.raises(ValueError, match=r"the width of \[0, 1e-200\] must be between 1e-140"):
         optdp.solve_kernel(1e200, domain=(0, 1e-200), metric="abs")
+
+
+def test_a_loss_whose_integral_overflows_is_not_said_to_overflow_itself():
+    """(1e130)^2 is a float."""
+    with pytest.raises(ValueError, match="it or its integral overflows"):
+        optdp.solve_kernel(1e-130, "squared", domain=(0, 1e130), metric="abs")

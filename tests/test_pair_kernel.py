@@ -552,3 +552,25 @@ def test_the_last_point_has_its_own_row():
     made = MixtureMechanism(optdp.Interval(0, 1), (0.0, 1.0), (0.0, 1.0), table)
     rng = Highest(np.random.PCG64(0))
     assert made.randomize([0.0, 1.0], rng).tolist() == [0.0, 1.0]
+
+
+def test_a_program_that_is_stopped_before_it_bounds_anything_does_not_cost_the_last_one():
+    """The gap was 1."""
+    solve, calls = pair_kernel.solve_floors, []
+
+    def stopped(*given, **options):
+        calls.append(1)
+        return solve(*given, **(options | {"left": lambda: float(len(calls) == 1)}))
+
+    with mock.patch.object(pair_kernel, "solve_floors", stopped):
+        found = optdp.solve_kernel(2.0, TILTED, rtol=1e-3)
+    assert len(calls) == 2 and found.gap < 0.1 and found.program.stopped and found.verify()
+
+
+@pytest.mark.parametrize("prior", [None, "uniform"])
+def test_a_loss_of_0_needs_few_programs(prior):
+    """For a density there were seven, which took 20 seconds whatever the limit."""
+    nothing = optdp.PairLoss(lambda x, y: 0 * (x + y), "nothing", 0.0)
+    with mock.patch.object(pair_kernel, "solve_floors", side_effect=pair_kernel.solve_floors) as solve:
+        found = optdp.solve_kernel(1.0, nothing, prior=prior)
+    assert found.value == found.lower_bound == 0 and solve.call_count <= 2

@@ -111,6 +111,7 @@ def certify(
     rows, flows = rows[:, fit], flows[fit]
     grown = known[rows[1], rows[2]]
 
+    @np.errstate(over="ignore", invalid="ignore")  # large losses: all multipliers are kept then
     def promised(kept: np.ndarray) -> float:
         y, a, b = rows[:, kept]
         paid = np.bincount(a * m + y, flows[kept], n * m) - np.bincount(b * m + y, (grown * flows)[kept], n * m)

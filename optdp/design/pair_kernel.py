@@ -174,13 +174,14 @@ class _Search:
         x, y = self.meshes()
         start: np.ndarray | None = None
         share, before, last_value = rtol / 5, np.inf, np.inf
+        previous: tuple[MixtureMechanism, PairCertificate, Floors] | None = None
         for level in range(LEVELS):
             losses, prior, some = self.task.program(x, y)
             if losses.max() > LARGEST:
                 told = f"its values must be at most {LARGEST:g}: use other units"
                 raise ValueError(f"loss = {self.loss.name!r} is not allowed: {told}")
             found = solve_floors(losses, self.eps, prior, tolerance=share / 2, left=run.left, start=start)
-            self.stopped = found.stopped
+            self.stopped = found.stopped or not run.left()
             certificate, mechanism = self.certificate(x, some, found), self.mechanism(x, y, found, share)
             last = level == LEVELS - 1 or self.stopped
             while True:
@@ -191,6 +192,8 @@ class _Search:
                 enough = not more_x.size and not more_y.size
                 if enough or last:
                     self.keep(mechanism, certificate, found)
+                    if found.stopped and previous and found.bound < previous[2].bound:  # nothing is bounded at first
+                        self.keep(*previous)
                 if not enough or last or self.gap <= rtol or self.gap > 0.9 * before:
                     break
                 share, before = share / 2, self.gap
@@ -208,7 +211,7 @@ class _Search:
                 (low, high), domain = run.problem.outputs, run.problem.domain  # type: ignore[misc]
                 grown = np.union1d(grown, more_x[(more_x > low) & (more_x < high)])
                 more_x = np.union1d(more_x, more_y[(more_y > domain.lower) & (more_y < domain.upper)])
-            x, last_value = np.union1d(x, more_x), found.value
+            x, last_value, previous = np.union1d(x, more_x), found.value, (mechanism, certificate, found)
             start = _spread_over(grown, y, found.floors)
             y = grown
         if self.gap > rtol:
@@ -240,10 +243,10 @@ class _Search:
         width: Any = domain.width
         span = float(np.ptp(np.array(self.run.problem.outputs)))
         # Cells of inputs and of outputs; where both are too many, fewer of both.
-        needed: list[float] = [CELLS]
+        needed: list[float] = [0.0]  # nothing is to be proven where it is 0
         if value:
             needed = [max(v, 256.0) for v in (a * width / (4 * share * value), b * span / (2 * share * value))]
-        fewer = min(1.0, math.sqrt(PAIRS / 2 / math.prod(needed)))
+        fewer = min(1.0, math.sqrt(PAIRS / 2 / max(math.prod(needed), 1.0)))
         return replace(certificate, cells=int(np.clip(fewer * needed[0], 64, CELLS)))
 
     def inputs(
@@ -270,6 +273,8 @@ class _Search:
 
     def outputs(self, y: np.ndarray, certificate: PairCertificate, found: Floors, share: float) -> np.ndarray:
         """Middles between two outputs where thresholds are too high, by more than this share of the program's value."""
+        if not found.value:  # none is less
+            return y[:0]
         dual = Dual.of(self.cut(certificate, found.value, 0.02), self.run.problem)
         at = _between(y)
         price, slope = dual.prices(at, np.zeros(at.size))

@@ -41,7 +41,7 @@ class MetricMechanism(FiniteMechanism):
     ) -> Self:  # fmt: skip
         """The private mechanism next to the given probabilities.
 
-        **Arguments:** `rows`: (inputs, outputs), about private; `losses`: what tells which output takes the rest.
+        **Arguments:** `rows`: (inputs, outputs), about private; `losses`: rows whose largest tell which output takes the rest.
 
         Each column is lifted to the least one above it that keeps the guarantee, k_x = max_z k_z e^(-eps d(x, z)), and all are
         scaled by one factor; rounded down to integers, plus g units each where an output is sent at all, they keep it exactly, as

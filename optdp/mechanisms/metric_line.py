@@ -74,7 +74,7 @@ class GridMixture(Mechanism):
         slope = self._slope
         told = "probabilities change by at most eps times themselves per unit of input"
         shown = "infinitely much" if slope is None else f"{digits(slope)} times"
-        kept = slope is not None and slope <= below(privacy.eps)
+        kept = slope is not None and enclosures.at_most(slope, privacy.eps) is True
         return [Check("privacy", kept, f"{told}: the most is {shown} (exact rational)")]
 
     def __repr__(self) -> str:

@@ -33,7 +33,7 @@ POINTS = 2000
 EARTH = 6371.0088
 #: What a probability of 2^-62 or more allows every other one to be: larger factors say nothing.
 MOST = 2.0**63
-#: The largest distance for which powers of e^eps are taken exactly, where that is a rational.
+#: The largest power of a rational above 1 that is taken exactly: higher ones are no ratios of integers below 2^63.
 POWER = 64
 
 
@@ -60,6 +60,11 @@ class Metric(Tagged, root=True):
     def pairs(self) -> tuple[np.ndarray, np.ndarray]:
         """Pairs i < j: if K_i <= e^(eps d(i, j)) K_j and the reverse hold for these they hold for all."""
         return np.triu_indices(len(self), 1)
+
+    @property
+    def lengths_of_pairs(self) -> np.ndarray:
+        """The distance `ball` of each of these pairs, as floats."""
+        return np.asarray(self.array[self.pairs])
 
     #: Where the points are on a map (first across, then up), or None.
     coordinates: np.ndarray | None = None
@@ -270,6 +275,10 @@ class Graph(Metric):
         ends = np.array(self.edges)
         return ends[:, 0], ends[:, 1]
 
+    @property
+    def lengths_of_pairs(self) -> np.ndarray:  # of edges, which may be longer than a path between their ends
+        return np.array(self.lengths)
+
     @cached_property
     def array(self) -> np.ndarray:
         from scipy.sparse import csr_matrix
@@ -401,7 +410,7 @@ class MetricLDP(Notion):
         """Pairs whose inequalities imply all others: those of the metric that are no longer than paths through others."""
         i, j = self.metric.pairs
         found = np.zeros((len(self.metric),) * 2, dtype=bool)
-        found[i, j] = found[j, i] = float(self.eps) * self.metric.array[i, j] <= self.growth[i, j] * (1 + 1e-12)
+        found[i, j] = found[j, i] = float(self.eps) * self.metric.lengths_of_pairs <= self.growth[i, j] * (1 + 1e-12)
         return found
 
     def check_rows(self, weights: np.ndarray) -> Check:
@@ -431,11 +440,24 @@ class MetricLDP(Notion):
         """Whether high <= e^(eps d) low, proven."""
         if high == 0 or low == 0:
             return high == 0
-        distance = self.metric.ball(i, j)
-        if isinstance(self.eps, Log) and distance.is_integer() and distance <= POWER:  # ties are possible here alone
-            return Fraction(high, low) <= self.eps.argument ** int(distance.unique_fmpz())
         with ctx.workprec(enclosures.PRECISION):
-            return bool(enclosures.ball(Fraction(high, low)) < (enclosures.ball(self.eps) * distance).exp())
+            distance, ratio = self.metric.ball(i, j), Fraction(high, low)
+            if isinstance(self.eps, Log) and distance.is_exact():  # ties are possible here alone
+                odd, doublings = map(int, distance.man_exp())
+                base, power = _root(self.eps.argument, -doublings), odd << max(doublings, 0)
+                if base is not None and power <= POWER:
+                    return ratio <= base**power
+            return bool(enclosures.ball(ratio) < (enclosures.ball(self.eps) * distance).exp())
+
+
+def _root(base: Fraction, times: int) -> Fraction | None:
+    """The square root of a rational, taken so many times, where it is rational."""
+    for _ in range(times):
+        root = Fraction(math.isqrt(base.numerator), math.isqrt(base.denominator))
+        if root * root != base:
+            return None
+        base = root
+    return base
 
 
 def cities(count: int | None = None) -> tuple[Alphabet, Points, np.ndarray]:

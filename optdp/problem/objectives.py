@@ -61,7 +61,7 @@ class _OfLoss(Objective):
         loss = self.loss.on(reach)
         with np.errstate(over="ignore", invalid="ignore"):
             if loss.form == "distance" and not np.isfinite(loss.of(0.0, float(reach)) * float(reach)):
-                where = f"on {domain}: it overflows there; use smaller units"
+                where = f"on {domain}: it or its integral overflows there; use smaller units"
                 raise ValueError(f"loss = {loss.name!r} is not allowed {where}")
         return replace(self, loss=loss)
 

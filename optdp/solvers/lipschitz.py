@@ -129,6 +129,7 @@ def _violated(kernel: np.ndarray, growth: np.ndarray) -> np.ndarray:
     return np.concatenate(found, axis=1)
 
 
+@np.errstate(over="ignore", divide="ignore", invalid="ignore")  # moves that are not finite end it
 def _interior(
     losses: np.ndarray, growth: np.ndarray, prior: np.ndarray | None, rows: np.ndarray, tolerance: float,
     left: Callable[[], float],

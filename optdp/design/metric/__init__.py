@@ -37,6 +37,8 @@ PLAIN = 5_000
 NEAREST = 1e-9
 #: Factors of the plain program are e to this at most: HiGHS takes no number above 1e15, and is unsure of those next to it.
 LOUDEST = 30.0
+#: Losses are at most so many times the unit of the plain program.
+SPREAD = 1e9
 
 
 def loss_of_distances(loss: LossLike | None, metric: Metric) -> Any:
@@ -81,11 +83,12 @@ def design(run: Run) -> Solution:
     privacy: Any = problem.privacy
     losses, prior = problem.loss.array, prior_of(problem)
     n, m = losses.shape
+    paid = losses if prior is None else (prior @ losses)[None]
     outputs = domain.symbols if m == n else tuple(range(m))
     dense = run.method == "dense" or run.solver is not None
     best: list[Any] = []
     # What anybody has who lets all answer the same, and what is proven without multipliers.
-    constant = np.eye(m)[[int(np.argmin(losses.max(axis=0) if prior is None else prior @ losses))] * n]
+    constant = np.eye(m)[[int(np.argmin(paid.max(axis=0)))] * n]
     kept: dict[str, Any] = {"value": np.inf, "bound": -1.0}
 
     def keep(found: Columns) -> bool:
@@ -96,7 +99,7 @@ def design(run: Run) -> Solution:
         proven = proof.bound(problem).value
         if proven > kept["bound"]:
             kept.update(bound=proven, proof=proof)
-        made = MetricMechanism.of_rows(domain, outputs, found.kernel, privacy, losses)
+        made = MetricMechanism.of_rows(domain, outputs, found.kernel, privacy, paid)
         value = made.enclose(problem.objective)[1]
         if value < kept["value"]:
             kept.update(value=value, made=made)
@@ -107,10 +110,10 @@ def design(run: Run) -> Solution:
     run.progress(f"{n} symbols, {m} outputs")
     keep(Columns(constant, np.zeros(n), np.zeros((3, 0), dtype=np.int64), np.zeros(0), 0.0, 0.0, 0, 0, False))
     asked = run.rtol / 4 if n > SMALL else min(run.rtol / 4, DIGITS)
-    if not losses.any():
+    if not kept["value"]:  # nothing is less
         found = best[0]
     elif dense:
-        found = _plain(run, losses, prior)
+        found = _plain(run, losses, prior, kept["value"])
     else:
         found = solve_columns(
             losses, privacy.growth, prior, tolerance=asked, left=run.left, good=keep, pairs=privacy.direct
@@ -118,9 +121,9 @@ def design(run: Run) -> Solution:
     if best[0] is not found:
         keep(found)
     short = kept["value"] - kept["bound"] > 10 * asked * kept["value"]
-    if short and not dense and losses.any() and n * n * m <= PLAIN and not found.stopped:
+    if short and not dense and n * n * m <= PLAIN and not found.stopped:
         with suppress(SolverFailure):  # which leaves the bracket that there is
-            keep(vertex := _plain(run, losses, prior))  # more digits than an interior point has
+            keep(vertex := _plain(run, losses, prior, kept["value"]))  # more digits than an interior point has
             found = vertex
     proof: MetricCertificate = kept["proof"]
     return run.solution(
@@ -142,10 +145,10 @@ register(
 )  # fmt: skip
 
 
-def _plain(run: Run, losses: np.ndarray, prior: np.ndarray | None) -> Columns:
-    """The plain linear program."""
-    n, m = losses.shape
-    program = build_model(run.problem)
+def _plain(run: Run, losses: np.ndarray, prior: np.ndarray | None, attained: float) -> Columns:
+    """The plain linear program, in units of a loss that is attained, where none is too large in these."""
+    (n, m), scale = losses.shape, max(attained, float(losses.max()) / SPREAD)
+    program = _program(run.problem, losses / scale)
     found = program.solve(run.solver, time_limit=max(run.left(), 0.1))
     empty = Columns(
         np.full((n, m), 1 / m), np.zeros(n), np.zeros((3, 0), dtype=np.int64), np.zeros(0), 0.0, 0.0, 0, 1, True
@@ -159,30 +162,36 @@ def _plain(run: Run, losses: np.ndarray, prior: np.ndarray | None) -> Columns:
     rows = _inequalities(run.problem)
     weights = np.maximum(-found.dual("loss"), 0.0) if prior is None else prior
     kernel = found.value("kernel").reshape(n, m)
-    flows = np.maximum(-found.dual("privacy"), 0.0)
-    return Columns(kernel, weights, rows, flows, found.objective, found.objective, found.iterations, 1, False)
+    flows, value = np.maximum(-found.dual("privacy"), 0.0) / _roots(run.problem, rows) * scale, found.objective * scale
+    return Columns(kernel, weights, rows, flows, value, value, found.iterations, 1, False)
 
 
 def _inequalities(problem: Problem) -> np.ndarray:
-    """(output, i, j) of all inequalities K_i <= E_ij K_j of the metric's pairs."""
+    """(output, i, j) of the inequalities K_i <= E_ij K_j that imply all others."""
     privacy: Any = problem.privacy
-    (a, b), m = privacy.metric.pairs, len(problem.loss.rows[0])
-    i, j = np.concatenate([a, b]), np.concatenate([b, a])
+    (i, j), m = np.nonzero(privacy.direct), len(problem.loss.rows[0])
     return np.stack([np.repeat(np.arange(m), i.size), np.tile(i, m), np.tile(j, m)])
+
+
+def _roots(problem: Problem, rows: np.ndarray) -> np.ndarray:
+    """r = sqrt(E_ij) of these inequalities, K_i / r <= r K_j in the program: E itself spans more digits than HiGHS has."""
+    privacy: Any = problem.privacy
+    return np.asarray(np.exp(np.minimum(float(privacy.eps) * privacy.metric.array[rows[1], rows[2]], LOUDEST) / 2))
 
 
 def build_model(problem: Problem) -> LinearProgram:
     """The plain linear program: rows "mass", "loss" (worst case) and "privacy"; variables "value" (worst case) and "kernel"
     (input by input).
     """
+    return _program(problem, problem.loss.array)
+
+
+def _program(problem: Problem, losses: np.ndarray) -> LinearProgram:
     from scipy.sparse import csr_matrix
 
-    privacy: Any = problem.privacy
-    losses = problem.loss.array
-    y, i, j = _inequalities(problem)
-    m, count = losses.shape[1], np.arange(y.size)
-    factor = np.exp(np.minimum(float(privacy.eps) * privacy.metric.array[i, j], LOUDEST))
+    y, i, j = rows = _inequalities(problem)
+    m, count, root = losses.shape[1], np.arange(y.size), _roots(problem, rows)
     places = np.tile(count, 2), np.concatenate([i * m + y, j * m + y])
-    body = csr_matrix((np.concatenate([np.ones(y.size), -factor]), places), shape=(y.size, losses.size))
-    rows = [("privacy", body, np.full(y.size, -np.inf), np.zeros(y.size))]
-    return program_of_rows(losses, prior_of(problem), rows, name="metric")
+    body = csr_matrix((np.concatenate([1 / root, -root]), places), shape=(y.size, losses.size))
+    private = [("privacy", body, np.full(y.size, -np.inf), np.zeros(y.size))]
+    return program_of_rows(losses, prior_of(problem), private, name="metric")
