@@ -400,6 +400,15 @@ def test_solutions_up_to_the_largest_float_are_read_again(share):
         assert found.mechanism.mean(x) == pytest.approx(mean, rel=1e-12)
 
 
+@pytest.mark.filterwarnings("error")
+def test_two_inputs_at_the_ends_of_all_floats_are_solved_without_warnings():
+    most = sys.float_info.max
+    found = optdp.solve_kernel(
+        1.0, optdp.Threshold(most / 4), domain=(0.0, most), prior=optdp.Prior.of({0.0: 0.5, most: 0.5})
+    )
+    assert found.lower_bound == pytest.approx(1 / (1 + math.e)) and found.lower_bound <= found.value <= 0.5
+
+
 def test_losses_of_distances_whose_sum_is_no_float():
     assert (
         optdp.Threshold(1.5e308).between(1.2e308, 1.2e308) == 0
