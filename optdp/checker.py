@@ -107,8 +107,9 @@ certificate kernel mesh:*share densities:**height reaches:**height centres:**pla
 multiplier - shift weight:positive first:index values:*positive rest:positive
 """
 RANGES: dict[str, Any] = {
-    "real": (-1.7e308, 1.7e308), "positive": (0.0, 1.7e308), "gap": (1e-150, 1e150), "exponent": (0.01, 100.0),
-    "share": (0.0, 1.0), "height": (0.0, 2.0**60), "place": (-(2.0**60), 2.0**60), "rational": (0.0, 2**4096),
+    "real": (-sys.float_info.max, sys.float_info.max), "positive": (0.0, sys.float_info.max), "gap": (1e-150, 1e150),
+    "exponent": (0.01, 100.0), "share": (0.0, 1.0), "height": (0.0, 2.0**60), "place": (-(2.0**60), 2.0**60),
+    "rational": (0.0, 2**4096),
     "input": (0.0, 1.0), "size": (1, 10**6), "pieces": (2, 10**6), "whole": (0, COINS), "cells": (1, CELLS), "coins": (1, COINS),
     "limb": (0, LIMB - 1), "weight": (1, 2**4096 - 1), "fall": (1, 2**80 - 1), "shift": (1, 10**5), "index": (-200_000, 200_000),
 }  # fmt: skip

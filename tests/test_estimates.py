@@ -1526,19 +1526,36 @@ def test_bins_of_integers_are_equal_but_for_one(first, width, bins):
 
 
 def test_distributions_of_integers_without_ends_are_those_at_integers():
-    """P(X < 3) was told as the distribution function at 3."""
+    """P(X < 3) was told as the distribution function at 3; ends between integers were refused as inputs."""
     noise = optdp.solve_additive(3.0, 0.0, discrete=True, rtol=0.1).mechanism
-    found = optdp.estimate(noise, noise.randomize(np.full(3000, 3), 1), "cdf", bins=[0, 3, 6])
+    sent = noise.randomize(np.full(3000, 3), 1)
+    found = optdp.estimate(noise, sent, "cdf", bins=[0, 3, 6])
     assert found.points == (2, 6) and found.value[0] < 0.1
+    between = optdp.estimate(noise, sent, "cdf", bins=[-0.5, 2.5, 6.5])
+    assert between.points == (2, 6) and between.value[0] < 0.1
+
+
+def test_integers_are_shown_with_all_digits():
+    """P(X <= 2000124) was told as that at 2.00012e+06."""
+    mechanism = PiecewiseMechanism.private(20.0, 0.01, (2_000_000, 2_003_999), "linear")
+    sent = mechanism.randomize(np.arange(2_000_000, 2_004_000), 1)
+    assert optdp.estimate(mechanism, sent, "cdf", whole=True, bins=32).labels[0] == "2000124"
+    assert optdp.estimate(mechanism, sent, "histogram", whole=True, bins=32).labels[0] == "[2000000, 2000125)"
 
 
 @pytest.mark.parametrize(
     ("what", "domain", "more"),
-    [("mean", (0, 8), {}), ("quantile", (0, 8), {"q": 0.5}), ("cdf", (0.1, 1.9), {}), ("histogram", (0, 5000), {})],
+    [
+        ("mean", (0, 8), {}),
+        ("quantile", (0, 8), {"q": 0.5}),
+        ("cdf", (0.1, 1.9), {}),
+        ("histogram", (0, 5000), {}),
+        ("cdf", (2.0**53 - 4, 2.0**53), {}),
+    ],
 )
 def test_bins_of_integers_are_for_distributions_of_numbers(what, domain, more):
     mechanism = PiecewiseMechanism.private(1.0, 0.5, domain, "linear")
-    sent = mechanism.randomize([1.0] * 30, 1)
+    sent = mechanism.randomize([domain[0]] * 30, 1)
     with pytest.raises(ValueError, match=f"whole = True is not allowed with what = '{what}'"):
         optdp.estimate(mechanism, sent, what, whole=True, **more)
     with pytest.raises(TypeError, match="whole = 1 is not allowed: it must be True or False"):

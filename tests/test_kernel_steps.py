@@ -361,6 +361,61 @@ def test_domains_that_end_where_floats_do(domain, parts):
     assert found.lower_bound <= found.value < 1 and found.verify()
 
 
+@pytest.mark.parametrize(
+    ("domain", "places"),
+    [
+        ((-1e-9, 3e-3), [0.1777695193968214]),
+        ((-0.3, 0.7), [0.02877641232121797, 0.9438354916734439]),
+        ((1.0, 1 + 2.0**-48), [0.3, 0.3 + 1e-9]),
+    ],
+)
+def test_atoms_and_the_ends_of_what_is_sent_are_floats(domain, places):
+    """The ends were numbers of a finer lattice that nobody sends, and of one atom alone this was one."""
+    made = KernelMechanism.private(1.0, np.ones(len(places)), places, places, 0.6, domain)
+    assert all(Fraction(float(k * made._sent.step)) == k * made._sent.step for k, _ in made._places)
+    y = made.randomize(np.linspace(*domain, 2000), 1)
+    assert made.exact_support() == (Fraction(y.min()), Fraction(y.max())) and set(y) == set(made.atoms())
+
+
+@pytest.mark.parametrize("domain", [(-1.0, 1.0), (1e6, 1e6 + 1)])
+def test_distribution_functions_of_atoms_jump_at_these(domain):
+    """Above the lower end of the domain a float just below an atom was rounded to it."""
+    made = KernelMechanism.private(1.0, [1.0, 2.0, 1.0], [0.2, 0.503, 0.9], [0.2, 0.503, 0.9], 0.4, domain)
+    for y, before in zip(made.atoms(), (0, 1, 2), strict=True):
+        below = made.probability(made.atoms()[:before], domain[0]).sum()
+        assert made.cumulative(math.nextafter(y, -math.inf), domain[0]) == pytest.approx(below, abs=1e-14)
+        assert made.cumulative(y, domain[0]) > below
+
+
+@pytest.mark.parametrize("share", [0.0, 0.5])
+def test_solutions_up_to_the_largest_float_are_read_again(share):
+    """Files had no number beyond 1.7e308, which they called not finite; means were infinite."""
+    domain = share * sys.float_info.max, sys.float_info.max
+    found = optdp.solve_kernel(1.0, optdp.Threshold((domain[1] - domain[0]) / 4), domain=domain)
+    again = optdp.Solution.from_dict(json.loads(json.dumps(found.to_dict())))
+    assert again.mechanism == found.mechanism and again.verify()
+    y = found.mechanism.atoms()
+    for x in domain:
+        mean = float(np.sum(y * found.mechanism.probability(y, x)))
+        assert found.mechanism.mean(x) == pytest.approx(mean, rel=1e-12)
+
+
+@pytest.mark.filterwarnings("error")
+def test_two_inputs_at_the_ends_of_all_floats_are_solved_without_warnings():
+    most = sys.float_info.max
+    found = optdp.solve_kernel(
+        1.0, optdp.Threshold(most / 4), domain=(0.0, most), prior=optdp.Prior.of({0.0: 0.5, most: 0.5})
+    )
+    assert found.lower_bound == pytest.approx(1 / (1 + math.e)) and found.lower_bound <= found.value <= 0.5
+
+
+def test_losses_of_distances_whose_sum_is_no_float():
+    assert (
+        optdp.Threshold(1.5e308).between(1.2e308, 1.2e308) == 0
+        and optdp.Threshold(1.1e308).between(1.2e308, 1.2e308) == 1
+    )
+
+
 def test_a_bound_above_the_value_is_an_error_and_not_cut(monkeypatch):
     best = optdp.solve_kernel(1.0, "abs", rtol=1e-2)
     wrong = replace(registry._DESIGNS["kernel"], solve=lambda run: replace(best, lower_bound=2 * best.value))

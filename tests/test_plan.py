@@ -1221,6 +1221,13 @@ def test_errors_that_are_wanted_are_predicted_with_the_least_eps(strategy, goal)
         assert found.eps <= min(wanted(other, goal)[1].eps for other in ("split", "joint")) * 1.02
 
 
+def test_answers_that_are_not_sent_are_guesses():
+    """Half of the answers were missing, and the error was that of the others: of all it is above (0 + 5)/2."""
+    schema = {name: optdp.Number(0, 10) for name in "ab"}
+    with pytest.raises(ValueError, match="no eps up to 30 gives it"):
+        optdp.plan(schema, goal="answers", n=100, error=2.4, strategy="sample")
+
+
 def test_errors_that_cannot_be_reached_are_refused():
     schema = {"a": optdp.Flag(), "b": optdp.Category([1, 2, 3])}
     for more, told in (

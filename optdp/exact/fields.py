@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import math
+import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import Field, dataclass, is_dataclass
@@ -58,7 +59,7 @@ class Within:
 
 
 #: Floats in files are no larger.
-MOST = 1.7e308
+MOST = sys.float_info.max
 #: Metadata of a dataclass field that is written only where it differs from its default, and of one that is not written
 #: (a string in place of False: the name by which it is).
 OPTIONAL, UNSAVED = {"optional": True}, {"saved": False}

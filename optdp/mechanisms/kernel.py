@@ -74,10 +74,11 @@ class KernelMechanism(CellWindow):
     **Exactness.** Masses and ratios are exact rationals; `randomize` draws a cell of 2^-50 with integers alone, and what it sends
     for a cell is a number of a lattice: a multiple of one power of two that is a float (or an integer, for integers on a domain
     whose floats are coarser). "ends": the number next to Q at the cell's middle; where all pieces are atoms, the float next to
-    each, with windows that are placed without rounding. "mean": the pieces' ends are numbers of the lattice, an input is read as
-    the nearest float of the domain's lattice, its window starts at one of two places and one of the two numbers around Q at the
-    cell's middle is sent, both at random with exact probabilities, so that E[Y | x] = x for the numbers sent. `enclose` is about
-    the numbers sent: the law on the continuum, and what all that can add to it.
+    each (next to 0 a number of a lattice 2^8 times as fine as floats at the ends), with windows that are placed without
+    rounding. "mean": the pieces' ends are numbers of the lattice, an input is read as the nearest float of the domain's lattice,
+    its window starts at one of two places and one of the two numbers around Q at the cell's middle is sent, both at random with
+    exact probabilities, so that E[Y | x] = x for the numbers sent. `enclose` is about the numbers sent: the law on the
+    continuum, and what all that can add to it.
     """
 
     domain: Interval
@@ -151,7 +152,7 @@ class KernelMechanism(CellWindow):
         lattice = Lattice.between(low, high, whole)
         step = lattice.step
         if self._discrete and step < 1:  # atoms are floats, also where these are finer than for all others
-            step = max(step / 2**FINER, Fraction(1, 2**1074))
+            step, low, high = max(step / 2**FINER, Fraction(1, 2**1074)), _float_from(low), -_float_from(-high)
         while self.rule == "mean" and high - low > step * 2**STEPS:
             step *= 2
         first, last = math.ceil(low / step), math.floor(high / step)
@@ -178,14 +179,11 @@ class KernelMechanism(CellWindow):
         """The ends of each piece: the nearest numbers of the lattice."""
         lower, width, sent = Fraction(self.domain.lower), self.domain.exact_width, self._sent
         work.count(4 * len(self.cells) * work.rational(2 + work.words((lower, Fraction(self.domain.upper)))))
-        low, high = self.exact_ends
 
         def place(end: float) -> int:
             point = lower + width * Fraction(end)
             if self._discrete and sent.step < 1:
-                near = nearest(point)
-                near = next_float(low) if near < low else -next_float(-high) if near > high else near
-                point = Fraction(near if low < high else nearest(point))
+                point = Fraction(nearest(point))
             return min(max(round(point / sent.step), sent.first), sent.last)
 
         return [(place(low), place(high)) for low, high in zip(self.lows, self.highs, strict=True)]
@@ -513,7 +511,9 @@ class KernelMechanism(CellWindow):
 
     def cumulative(self, y: ArrayLike, x: ArrayLike) -> np.ndarray:
         """P(Y <= y | x)."""
-        outputs, (low, high) = require.reals(y, "y") - self.domain.lower, self._offsets
+        outputs, (low, high) = require.reals(y, "y"), self._ends
+        if not self._discrete:  # of atoms neighbouring floats are told apart
+            outputs, (low, high) = outputs - self.domain.lower, self._offsets
         k = np.searchsorted(low, outputs, side="right") - 1
         span = high[k] - low[k]
         share = np.where(span > 0, np.clip((outputs - low[k]) / np.where(span > 0, span, 1.0), 0.0, 1.0), 1.0)
@@ -580,8 +580,13 @@ class KernelMechanism(CellWindow):
 
     def exact_support(self) -> tuple[Fraction, Fraction]:
         """(lowest, highest) number that is sent."""
-        both = [self._sent] if self._whole is None else [self._sent, self._whole._sent]
-        return min(one.first * one.step for one in both), max(one.last * one.step for one in both)
+        ends = list[Fraction]()
+        for law in [self] if self._whole is None else [self, self._whole]:
+            low, high = law._sent.first, law._sent.last
+            if self._discrete:  # between them there may be none
+                low, high = law._places[0][0], law._places[-1][1]
+            ends += [low * law._sent.step, high * law._sent.step]
+        return min(ends), max(ends)
 
     def mean(self, x: ArrayLike) -> np.ndarray:
         inputs = self.domain.check(x)
@@ -589,17 +594,17 @@ class KernelMechanism(CellWindow):
 
     def _bias(self, inputs: np.ndarray) -> np.ndarray:
         low, high = self._offsets
-        middle, cells = (low + high) / 2, np.array(self.cells)
-        before = np.concatenate([[0.0], np.cumsum(middle * cells)])
+        middle, cells = low / 2 + high / 2, np.array(self.cells)
+        before = np.concatenate([[0.0], np.cumsum(middle * (cells / CELLS))])
 
         def moment(cell: np.ndarray) -> np.ndarray:
             k = np.clip(np.searchsorted(self._edges, cell, side="right") - 1, 0, cells.size - 1)
             t = cell - self._edges[k]
-            return np.asarray(before[k] + t * (low[k] + (high[k] - low[k]) * t / cells[k] / 2))
+            return np.asarray(before[k] + t / CELLS * (low[k] + (high[k] - low[k]) * (t / cells[k] / 2)))
 
         first = self._first_cell(inputs)
-        near = (moment(first + self.width_cells) - moment(first)) / self.width_cells
-        return np.asarray(self._mix(before[-1] / CELLS, near) - (inputs - self.domain.lower))
+        near = (moment(first + self.width_cells) - moment(first)) / (self.width_cells / CELLS)
+        return np.asarray(self._mix(before[-1], near) - (inputs - self.domain.lower))
 
     def expected_loss(self, x: ArrayLike, loss: LossLike = "abs") -> np.ndarray:
         inputs, law = self.domain.check(x), self._loss(loss)
@@ -1093,6 +1098,12 @@ def spacing(domain: Interval, low: float, high: float, mean: bool = True) -> flo
 def _floats(prior: Prior) -> list[float]:
     """The prior's points, if all are floats; else none."""
     return [float(p) for p in prior.categories] if all(float(p) == Fraction(p) for p in prior.categories) else []
+
+
+def _float_from(q: Fraction) -> Fraction:
+    """The least float that is not smaller."""
+    near = nearest(q)
+    return Fraction(near if Fraction(near) >= q else next_float(q))
 
 
 def _float(q: fmpq) -> float:

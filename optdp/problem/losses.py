@@ -163,10 +163,11 @@ class DistanceLoss(Loss):
         """The mean of L(|z|) over z spread evenly over [low, high], elementwise."""
         a, b = np.asarray(low, dtype=float), np.asarray(high, dtype=float)
         span = b - a
-        flat = span <= 1e-9 * (np.abs(a) + np.abs(b))
+        half = a / 2, b / 2  # whose sums are floats
+        flat = span / 2 <= 1e-9 * (np.abs(half[0]) + np.abs(half[1]))
         with np.errstate(divide="ignore", invalid="ignore"):
             mean = b / span * self.mean(np.abs(b)) - a / span * self.mean(np.abs(a))
-        return np.where(flat, self(np.abs(a + b) / 2), mean)
+        return np.where(flat, self(np.abs(half[0] + half[1])), mean)
 
     def integral_ball(self, distance: Number | arb) -> arb:
         """An enclosure of the integral from 0 to `distance` (a number or a ball), at the working precision."""

@@ -75,9 +75,9 @@ def estimate(
     - `q`: the level of the quantile, in (0, 1): 0.5 is the median.
     - `bins`: for "histogram", "cdf" and "quantile" of numbers: how many equal bins of the domain, or their ends (which must hold
       all inputs). None: the largest number that the outputs can tell apart with a useful error.
-    - `whole`: for "histogram" and "cdf" of numbers in a domain with 2 to 4,096 integers: whether all inputs are integers. Bins
-      hold then as many integers each as others, or one more (given ends may go to the domain's upper end plus 1), and the
-      distribution function is that at the last one of each.
+    - `whole`: for "histogram" and "cdf" of numbers in a domain with 2 to 4,096 integers below 2^53: whether all inputs are
+      integers. Bins hold then as many integers each as others, or one more (given ends may go to the domain's upper end plus 1),
+      and the distribution function is that at the last one of each.
     - `level`: of intervals and band, in (0, 1).
     - `categories`: for "frequencies" of a frequency oracle: some of them, None for all.
     - `prior`: for Bayesian users: an `optdp.Prior` over the categories, symbols or bins (or their probabilities, or "uniform"):
@@ -124,7 +124,7 @@ def estimate(
     if whole and (what not in ("histogram", "cdf") or not isinstance(domain, Interval) or not countable(domain)):
         raise ValueError(
             f"whole = True is not allowed with what = {what!r} on {domain}: it is for 'histogram' and 'cdf' of numbers in an "
-            f"interval with 2 to {INTEGERS} integers"
+            f"interval with 2 to {INTEGERS} integers below 2^53"
         )
     if categories is not None and not oracle:
         raise ValueError("categories is not allowed here: it is for frequency oracles")
@@ -149,7 +149,8 @@ def estimate(
 
 def countable(domain: Any) -> bool:
     """Whether there are enough integers for bins, and few enough for a table."""
-    return bool(2 <= math.floor(domain.upper) - math.ceil(domain.lower) + 1 <= INTEGERS)
+    first, last = math.ceil(domain.lower), math.floor(domain.upper)
+    return 2 <= last - first + 1 <= INTEGERS and max(-first, last) < 2**53
 
 
 def _symbols(mechanism: Mechanism, data: Data, ask: Ask) -> Estimate:
@@ -262,6 +263,8 @@ def _binned(mechanism: Mechanism, data: Data, ask: Ask, bins: Any, whole: bool) 
     """Numbers in bins: histogram, distribution function, quantiles; the mean for Bayesian users."""
     edges = _edges(mechanism, bins, whole)
     span = None if np.isfinite(mechanism.domain.lower) or edges is None else (float(edges[0]), float(edges[-1]))
+    if span and mechanism.domain.tag == "integers":
+        span = float(np.ceil(span[0])), float(np.floor(span[1]))
     channel = Channel.of(mechanism, () if isinstance(data, Tally) else data.outputs, span)
     counts = data.counts(channel)
     if edges is None:

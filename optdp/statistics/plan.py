@@ -489,8 +489,8 @@ def plan(
     - `goal`: "mean", "quantile", "distribution" or "answers" for numbers (categories always have "frequencies"), or one for each
       column by name.
     - `n`: the number of people, for the predicted errors (1,000 if None).
-    - `error`: in place of `eps`, with `n`: the largest error that is wanted, in the column's units as `summary` tells it; one for
-      all columns, or one for each by name.
+    - `error`: in place of `eps`, with `n`: the largest error that is wanted, in the column's units as `summary` tells it (of an
+      answer: sent, or guessed in the middle); one for all columns, or one for each by name.
     - `weights`: of columns that matter more than others (1 each); not with `error`.
     - `strategy`: "split" the budget, "sample" the columns, answer categories "joint"ly, or "auto": what is predicted to be best.
       For the tables of pairs of categories, "joint" is the better one at every eps.
@@ -655,7 +655,7 @@ def _cheapest(
 
         def enough(eps: float) -> bool:
             with suppress(TooLittle):
-                return all(predicted(part, n, share) <= wanted[part.name] for part in made(eps))
+                return all(part.errors(n, share) <= wanted[part.name] for part in made(eps))
             return False
 
         eps = least_eps(enough, most)

@@ -144,14 +144,14 @@ def _names(points: Any) -> list[str]:
     """How numbers, bins and symbols are shown: neighbours differently."""
     numbers = [p for p in points if isinstance(p, float)]
     step = 2 * float(np.diff(np.unique(numbers) / 2).min()) if len(set(numbers)) > 1 else 0.0
-    last = _last_digit(numbers, step, 6)
+    last = min(_last_digit(numbers, step, 6), 0)
     return [_rounded(p, last) if isinstance(p, float) else name_of(p) for p in points]
 
 
 def name_of(point: Any) -> str:
     """How a bin, a number or a symbol is shown."""
     if isinstance(point, tuple):
-        last = _last_digit(point, point[1] - point[0], 6)
+        last = min(_last_digit(point, point[1] - point[0], 6), 0)
         return f"[{_rounded(point[0], last)}, {_rounded(point[1], last)})"
     return f"{point:g}" if isinstance(point, float) else str(point)
 

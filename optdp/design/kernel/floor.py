@@ -77,7 +77,8 @@ class Cost:
         unit = float(max(law.of(0.0, width), law.of(width, 0.0))) or 1.0
 
         def of(u: np.ndarray) -> np.ndarray:
-            return np.asarray(law.of(0.0, width * np.asarray(u)) / unit)
+            with np.errstate(over="ignore"):  # beyond the domain
+                return np.asarray(law.of(0.0, width * np.asarray(u)) / unit)
 
         pieces = law.branches(problem.domain.exact_width, True, eps)
         bends = {} if pieces is None else _bends(pieces)
