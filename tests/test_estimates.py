@@ -1491,7 +1491,7 @@ def test_distributions_say_what_their_intervals_need(what):
 
 @pytest.mark.parametrize("what", ["histogram", "cdf"])
 def test_distributions_of_integers_need_nothing_of_how_they_are_spread(what):
-    """Bins of other widths held none or one: intervals said to be for inputs that are spread evenly never held the truth."""
+    """Bins of other widths held none or one: intervals said to be for inputs that are spread evenly often missed the truth."""
     truth = np.array([0.4, 0, 0, 0.3, 0.1, 0, 0, 0, 0.2])
     mechanism = optdp.solve_piecewise(3.0, 3, domain=(0, 8)).mechanism
     rng, n, runs, level = np.random.default_rng(0), 4000, 60, 0.99

@@ -1162,7 +1162,7 @@ def test_plans_for_answers_on_coarse_floats_are_read_again(column):
 
 
 def test_histograms_of_whole_entries_have_bins_of_whole_entries():
-    """Of 11 integers there were 24 bins, of which most held none, and intervals that never held the truth."""
+    """Of 11 integers there were 24 bins, of which most held none, and intervals that often missed the truth."""
     few, days, many = optdp.Integer(0, 10), optdp.Date("2026-01-01", "2026-01-07"), optdp.Integer(0, 10**6)
     columns = {"few": few, "days": days, "many": many, "real": optdp.Number(0, 10)}
     survey = optdp.plan(columns, 8.0, "distribution", n=8000, strategy="split")
