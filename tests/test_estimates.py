@@ -29,6 +29,7 @@ from optdp.mechanisms.piecewise import PiecewiseMechanism
 from optdp.mechanisms.vector import OneCoordinate
 from optdp.statistics import bayes
 from optdp.statistics.channel import Channel, mixed
+from optdp.statistics.estimate import evenly
 from optdp.statistics.intervals import (
     RARE,
     Averages,
@@ -73,6 +74,21 @@ def test_the_likelihood_is_maximised(cells, inputs, seed, people):
     for _ in range(300):
         other = _em(matrix, counts, other)
     assert counts @ np.log(matrix @ other) <= counts @ np.log(matrix @ found) + 1e-5 + 1e-9 * people
+
+
+def test_flat_likelihoods_are_maximised_without_newton_steps(monkeypatch):
+    """Two outputs, at both ends: expectation maximisation crept, and with an old scipy a survey of two people had no estimate."""
+
+    def unsolved(*_, **__):
+        raise RuntimeError
+
+    noise = baselines.get("clamped Laplace").make(optdp.Problem(optdp.LDP(0.1), optdp.Interval(0, 1), "abs"))
+    matrix = evenly(Channel.of(noise), 5)
+    matrix = matrix[matrix.max(axis=1) > 0]
+    monkeypatch.setattr("scipy.optimize.nnls", unsolved)
+    counts = np.zeros(len(matrix), dtype=int)
+    counts[[6, 129]] = 1
+    assert shortfall(matrix, counts, maximise(matrix, counts, 3000)) <= 2 * SLACK
 
 
 def test_the_likelihood_of_many_inputs():

@@ -42,7 +42,8 @@ def maximise(matrix: np.ndarray, counts: np.ndarray, steps: int = 100_000) -> np
         gradient = rows.T @ ratios
         if gradient.max() - weights.sum() <= tolerance:
             return shares
-        move = _newton if min(rows.shape) <= NEWTON and step < 1000 else _leap
+        small = min(rows.shape) <= NEWTON
+        move = _newton if small and step < 1000 else _exchange if small and step % 2 else _leap
         shares = move(rows, weights, shares)
     raise RuntimeError(f"the likelihood was not maximised in {steps} steps")
 
@@ -99,3 +100,21 @@ def _leap(rows: np.ndarray, weights: np.ndarray, shares: np.ndarray) -> np.ndarr
         far = np.maximum(far, two / 100)
     far = _em(rows, weights, far / far.sum())
     return far if _value(rows, weights, far) >= _value(rows, weights, two) else two
+
+
+def _exchange(rows: np.ndarray, weights: np.ndarray, shares: np.ndarray) -> np.ndarray:
+    """The best move of probability between two inputs, to the one where the likelihood rises most: where it is flat, and few
+    inputs are to be left, the other steps creep.
+    """
+    gradient, held = rows.T @ (weights / (rows @ shares)), np.flatnonzero(shares)
+    to, away = int(np.argmax(gradient)), held[np.argmin(gradient[held])]
+    change, predicted, low, high = rows[:, to] - rows[:, away], rows @ shares, 0.0, float(shares[away])
+    for _ in range(60):
+        middle = (low + high) / 2
+        with np.errstate(divide="ignore"):  # an output that would be impossible: it falls there
+            rises = weights @ (change / (predicted + middle * change)) > 0
+        low, high = (middle, high) if rises else (low, middle)
+    moved = shares.copy()
+    moved[to] += high
+    moved[away] = max(moved[away] - high, 0.0)
+    return moved
