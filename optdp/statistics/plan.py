@@ -319,8 +319,7 @@ class Plan(tables.Printed):
             f"Predicted errors with {self.n} {'person' if self.n == 1 else 'people'}, about those asked (the standard errors of "
             "estimates count how these were drawn from a population, too):",
         ]
-        for part in self.parts:
-            error = self.errors[part.name]
+        for part, error in zip(self.parts, self.errors.values(), strict=True):
             unit = "" if part.goal == "distribution" else getattr(part.column, "unit", "")
             what, kind = (PREDICTED | (CHOSEN if self.reported < k else {}))[part.goal]
             lines.append(
@@ -580,16 +579,6 @@ def plan(
         mean = sum(square(p, reported / units) for p in parts) / sum(p.weight / heaviest for p in parts)
         tried.append((math.sqrt(mean), label, parts, reported))
 
-    if strategy in ("auto", "split"):
-        with suppress(TooLittle):  # of all this, and sampling may do
-            even = [part(name, _share(total, Fraction(1, k)), 1.0) for name in schema]
-            pulls = np.cbrt([square(p, 1.0) for p in even])
-            fractions = [Fraction(int(f * GRAIN), GRAIN) for f in pulls / pulls.sum()]
-            if all(fractions):
-                with suppress(TooLittle):
-                    shares = [_share(total, f) for f in fractions]
-                    attempt("split", tuple(part(name, s, 1.0) for name, s in zip(schema, shares, strict=True)), k)
-            attempt("split evenly", tuple(even), k)
     #: What is reported of what, by units of columns: label, how many units of all, which categories are answered together.
     shapes = list[tuple[str, int, int, list[list[str]]]]()
     if strategy in ("auto", "sample") and k > 1:
@@ -626,6 +615,16 @@ def plan(
         split = [partial(lambda share, name: (part(name, share, 1.0),), name=name) for name in schema]
         ways = [(m, units, partial(shaped, m=m, units=units, chunks=several)) for _, m, units, several in shapes]
         return Plan(*_cheapest(n, wanted, split if strategy in ("auto", "split") else [], ways), n, (), repeat)
+    if strategy in ("auto", "split"):
+        with suppress(TooLittle):  # of all this, and sampling may do
+            even = [part(name, _share(total, Fraction(1, k)), 1.0) for name in schema]
+            pulls = np.cbrt([square(p, 1.0) for p in even])
+            fractions = [Fraction(int(f * GRAIN), GRAIN) for f in pulls / pulls.sum()]
+            if all(fractions):
+                with suppress(TooLittle):
+                    shares = [_share(total, f) for f in fractions]
+                    attempt("split", tuple(part(name, s, 1.0) for name, s in zip(schema, shares, strict=True)), k)
+            attempt("split evenly", tuple(even), k)
     for label, m, units, several in shapes:
         with suppress(TooLittle):
             attempt(label, shaped(_share(total, Fraction(1, m)), m, units, several), m, units)
