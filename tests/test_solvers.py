@@ -8,10 +8,13 @@ from dataclasses import dataclass, field
 
 import numpy as np
 import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
 from scipy.optimize import linprog
 from scipy.sparse import csc_matrix, csr_matrix
 
 import optdp
+from optdp.solvers.dense import Dense, _solved
 from optdp.solvers.lp import (
     Highs,
     LinearProgram,
@@ -82,7 +85,7 @@ class Scipy(LinearSolver):
         )
 
 
-SOLVERS = [Highs(method) for method in METHODS] + [Scipy()]
+SOLVERS = [Highs(method) for method in METHODS] + [Dense(), Scipy()]
 
 
 @pytest.mark.parametrize("solver", SOLVERS, ids=lambda s: s.name)
@@ -122,6 +125,43 @@ def test_status_map(solver):
     assert not endless.solve(solver).usable
     if "pdlp" not in solver.name:
         assert endless.solve(solver).status is LinearStatus.UNBOUNDED
+
+
+@settings(max_examples=60)
+@given(seed=st.integers(0, 10**6), n=st.integers(1, 12), m=st.integers(1, 30), maximise=st.booleans())
+def test_interior_points_end_where_vertices_do(seed, n, m, maximise):
+    """Dense rows with limits of all kinds, fixed and limited columns: the same value, and duals that prove it."""
+    rng = np.random.default_rng(seed)
+    rows, inside = rng.normal(size=(m, n)), rng.random(n)
+    at, kind = rows @ inside, rng.integers(0, 4, m)
+    kind[np.flatnonzero(kind == 3)[n // 2 :]] = 0  # not more equations than there is room for
+    low = np.where(kind == 1, -INF, at - rng.random(m) * (kind != 3))
+    high = np.where(kind == 0, INF, at + rng.random(m) * (kind != 3))
+    high[kind == 3] = low[kind == 3]
+    lower = np.where(rng.random(n) < 0.3, inside - rng.random(n), 0.0)
+    upper = np.where(rng.random(n) < 0.2, lower, inside + rng.random(n))
+    lower, upper = np.where(upper == lower, inside, lower), np.where(upper == lower, inside, upper)
+    program = LinearProgram(rng.normal(size=n), csr_matrix(rows), low, high, lower, upper, maximise)
+    wanted, found = program.solve().checked(), _solved(program, 1e-8, INF)
+    assume((upper > lower).any() and (np.isfinite(upper[upper > lower]).any() or (kind < 3).any()))
+    assert found is not None and found.objective == pytest.approx(wanted.objective, rel=1e-6, abs=1e-7)
+    assert (found.x >= lower - 1e-9).all() and (found.x <= upper + 1e-7).all()
+    assert (rows @ found.x >= low - 1e-6).all() and (rows @ found.x <= high + 1e-6).all()
+    np.testing.assert_allclose(found.reduced_cost, program.cost - found.row_dual @ rows, atol=1e-6)
+    sign = -1.0 if maximise else 1.0
+    proven = 0.0
+    for prices, least, most in ((sign * found.row_dual, low, high), (sign * found.reduced_cost, lower, upper)):
+        proven += np.where(prices > 0, prices * np.nan_to_num(least, neginf=-1e9), prices * np.nan_to_num(most, posinf=1e9)).sum()
+    assert proven == pytest.approx(sign * wanted.objective, rel=1e-5, abs=1e-5)
+
+
+def test_interior_points_and_limits_of_time():
+    rng = np.random.default_rng(1)
+    big = LinearProgram(rng.random(50), csr_matrix(rng.random((200, 50))), np.ones(200), np.full(200, INF))
+    assert Dense().solve(big, time_limit=0.0).status is LinearStatus.TIME_LIMIT
+    assert Dense().solve(big).iterations < 60 and "interior" in Dense.name
+    free = LinearProgram([1.0, 0.0], csr_matrix([[1.0, 1.0]]), [1.0], [INF], np.array([-INF, 0.0]), np.array([INF, 3.0]))
+    assert Dense().solve(free).objective == pytest.approx(-2.0)
 
 
 def test_limits_have_a_status():
@@ -174,7 +214,7 @@ def test_a_program_that_still_grows_is_refused():
     assert found.program.solve().objective == pytest.approx(found.objective, abs=1e-9)
 
 
-@pytest.mark.parametrize("solver", [Highs("simplex"), Highs("ipm"), Scipy()], ids=lambda s: s.name)
+@pytest.mark.parametrize("solver", [Highs("simplex"), Highs("ipm"), Dense(), Scipy()], ids=lambda s: s.name)
 def test_a_growing_session_equals_from_scratch(solver):
     """Columns, rows, changed costs and limits, in every order, against the program built whole."""
     rng = np.random.default_rng(3)
@@ -219,7 +259,7 @@ def test_a_growing_session_equals_from_scratch(solver):
 @pytest.mark.parametrize(
     ("make", "says"),
     [(lambda: Highs("newton"), "method"), (lambda: Highs(threads=0), "threads"), (lambda: Highs(tolerance=0.0), "tolerance"),
-     (lambda: Highs(threads=1.5), "threads"), (lambda: diet().solve().dual("no"), "blocks"), (lambda: LinearProgram([1.0], [[1.0]], [1.0], [1.0]).solve().dual("no"), "blocks"), (lambda: diet().solve().value("no"), "variables"),  # noqa: E501
+     (lambda: Highs(threads=1.5), "threads"), (lambda: Dense(0.0), "tolerance"), (lambda: diet().solve().dual("no"), "blocks"), (lambda: LinearProgram([1.0], [[1.0]], [1.0], [1.0]).solve().dual("no"), "blocks"), (lambda: diet().solve().value("no"), "variables"),  # noqa: E501
      (lambda: LinearProgram(np.ones(2), csr_matrix(np.ones((1, 3))), [0], [1]), "sizes"),
      (lambda: LinearProgram(np.ones(2), csr_matrix(np.ones((1, 2))), [0, 1], [1]), "sizes")],
 )  # fmt: skip

@@ -90,7 +90,7 @@ def solve_kernel(
     - `time_limit`: seconds after which the search ends, and what was found by then is proven, which takes a little longer: the
       bracket is then wider, and the status says so. Nothing else depends on the clock.
     - `backend`: "auto", or "dense" for the plain linear program on a small grid.
-    - `solver`: solves the linear programs; None: HiGHS.
+    - `solver`: solves the linear programs; None: HiGHS, and interior points for the large programs of narrow tolerances.
     - `progress`: see `optdp.solve`.
 
     **Returns** a `Solution`: `value` what `mechanism` attains at its worst input (on average, with a prior),

@@ -19,6 +19,7 @@ import numpy as np
 
 from optdp.design.kernel.floor import Floor, hat_masses, hats
 from optdp.design.kernel.task import Fold, Task
+from optdp.solvers.dense import Dense
 from optdp.solvers.lp import Highs, LinearProgram, LinearSolver, LinearStatus, Session, SolverFailure
 
 #: The default solver must not drop the small entries of narrow cells; rows and columns have their scales already, and programs
@@ -26,8 +27,12 @@ from optdp.solvers.lp import Highs, LinearProgram, LinearSolver, LinearStatus, S
 HIGHS = Highs(options=(("small_matrix_value", 1e-12), ("presolve", "off"), ("simplex_scale_strategy", 0)))
 #: For means at eps below 1, where far outputs all but cancel: as precise as it can be.
 FINE = replace(HIGHS, tolerance=1e-10)
-#: Large programs take a third fewer steps where costs are perturbed by little (and stall now and then where they are not).
-PERTURBED = ("dual_simplex_cost_perturbation_multiplier", 0.01)
+#: Large programs of the worst case, whose rows have no zeros, are solved by interior points; what these cannot by the former.
+LARGE = Dense(behind=HIGHS)
+#: Those of averages take a third fewer steps where costs are perturbed by little (and stall now and then where they are not).
+PERTURBED = replace(HIGHS, options=(*HIGHS.options, ("dual_simplex_cost_perturbation_multiplier", 0.01)))
+#: Cuts with duals of less than this share of the largest one are not active; of programs that end in a vertex they are 0.
+ACTIVE, NONE = 1e-2, 1e-12
 #: Rounds of cuts, and cuts in each, after which the floor is taken as it is.
 ROUNDS, CUTS = 80, 150
 #: Inputs that are looked at in each stretch on which the loss is smooth; and at the end, when it may be largest between these.
@@ -89,8 +94,8 @@ def rows(task: Task, y: np.ndarray, cuts: Cuts) -> tuple[np.ndarray, np.ndarray,
 
 def usual(task: Task) -> LinearSolver:
     """The task's solver, or the default one for it."""
-    found = FINE if task.cost.tilted and task.eps < 1 else HIGHS
-    return task.solver or (replace(found, options=(*found.options, PERTURBED)) if task.fine else found)
+    rough = FINE if task.cost.tilted and task.eps < 1 else HIGHS
+    return task.solver or ((LARGE if task.prior is None else PERTURBED) if task.fine else rough)
 
 
 def solve(task: Task, y: np.ndarray, cuts: Cuts, rtol: float) -> Master:
@@ -207,7 +212,8 @@ def solve(task: Task, y: np.ndarray, cuts: Cuts, rtol: float) -> Master:
             add(Cuts(x[use], a[use], b[use]))
             cuts = cuts + Cuts(x[use], a[use], b[use])
     assert best is not None
-    tight = np.abs(result.row_dual)[np.concatenate(kinds)[: result.row_dual.size]] > 1e-12
+    tight = np.abs(result.row_dual)[np.concatenate(kinds)[: result.row_dual.size]]
+    tight = tight > (ACTIVE * tight.max(initial=0.0) if isinstance(session.solver, Dense) else NONE)
     active = cuts.take(np.flatnonzero(np.append(tight, np.zeros(cuts.x.size, dtype=bool))[np.concatenate(owners)]))
     return Master(value, best[1], best[0], active, session.program, count)
 

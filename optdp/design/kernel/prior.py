@@ -22,6 +22,7 @@ from optdp.certificates.kernel import KernelCertificate
 from optdp.design.kernel.floor import GAUSS, Cost, Floor, hat_masses, hats
 from optdp.design.kernel.master import Cuts, at_least, minima, usual
 from optdp.design.kernel.task import Fold, Task, between, grid
+from optdp.solvers.dense import Dense
 from optdp.solvers.lp import LinearProgram, LinearStatus
 
 log = logging.getLogger("optdp")
@@ -30,8 +31,8 @@ log = logging.getLogger("optdp")
 LAYERS = (1.0, 0.97, 1.03)
 #: Rounds of rows, and how far below 0 g may be at the outputs looked at.
 ROUNDS, CLOSE = 40, 1e-12
-#: Rows that are looked at first for each column, where g was least; where that is not known every so many, if fine fewer.
-FIRST, SPARSE = 3, (4, 6)
+#: Rows that are looked at first for each column, where g was least; where that is not known every so many.
+FIRST, SPARSE = 3, 4
 #: Columns are scaled to size 1, but for those that are smaller by this factor than the largest one.
 FAINT = 1e-13
 #: Ends of windows that move by less than this share of the middle stand still in proofs, which integrate over inputs between such
@@ -240,8 +241,9 @@ class PriorProgram:
         )  # fmt: skip
         session, left = usual(self.task).session(program), self.task.left
         on = np.zeros(outputs.size, dtype=bool)
-        new = np.arange(0, outputs.size, SPARSE[self.task.fine])
-        if before is not None:
+        whole = isinstance(session.solver, Dense)  # which takes all rows at once
+        new = np.arange(0, outputs.size, 1 if whole else SPARSE)
+        if before is not None and not whole:
             order = np.argsort(np.interp(outputs, before.outputs, before.g), kind="stable")
             new = np.sort(order[: FIRST * gains.size])
         if np.isinf(self.atoms.a).any():  # rays are unbounded without rows at both ends
@@ -275,7 +277,8 @@ class PriorProgram:
             if best is None or dual.worth > best.worth:
                 best = dual
             looks += 1
-            more = np.setdiff1d(lowest[self.values(lowest, x) < 0], outputs)
+            g = self.values(lowest, x)
+            more = np.setdiff1d(lowest[(g < 0) & minima(g, 2)] if whole else lowest[g < 0], outputs)
             enough = dual.shrink <= close or lack > CLOSE or dual.value < worth
             # Of points roundings are left, and more with each look.
             enough = enough or (self.task.places.size > 0 and more.size > outputs.size)

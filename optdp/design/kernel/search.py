@@ -39,7 +39,7 @@ PIECES, FEW, LEAST = 8192, 2048, 64
 #: Pieces times knots of the loss whose exact value takes about a second.
 EXACT = 1600
 #: At least and at most how many times as many cells a finer mesh has.
-GROWS = 1.35, 2.0
+GROWS = 1.35, 2.25
 #: Windows narrower than this lie far within cells, where g must be looked at more closely.
 THIN = 1e-4
 #: Windows that must shrink by more than this are too wide for their mesh.
@@ -255,7 +255,8 @@ class Search:
             if task.jumps:
                 cuts = self._first(y, inputs, found.floor)
         self._keep_piecewise()
-        name = "HiGHS" if task.solver is None else task.solver.name
+        used = master.usual(task)
+        name = "HiGHS" if task.solver is None and used is not master.LARGE else used.name
         active = tuple(tuple(v.tolist()) for v in (cuts.x, cuts.a, cuts.b))
         return self.run.solution(
             self.mechanism, self.certificate,
@@ -578,8 +579,9 @@ class Search:
             slack = np.maximum(found.attained - losses, 0.0).reshape(-1, 5).T
             density = sum(dual.densities, np.zeros(inputs.size))
             under = (slack * [density[:-1] * (1 - f) + density[1:] * f for f in shares]).mean(axis=0) * np.diff(inputs)
-            cells = np.clip(np.searchsorted(inputs, program.atoms.x) - 1, 0, inputs.size - 2)
-            np.add.at(under, cells, dual.weights * slack.mean(axis=0)[cells])
+            x = program.atoms.x
+            losses = floor.values(x, *floor.ends(x, task.cost, task.growth), task.cost, task.growth)
+            _spread(under, inputs, x, dual.weights * np.maximum(found.attained - losses, 0.0))
         if program.layers and not task.in_steps:
             low, high = program.layers[0]
             middle, inner = (y[:-1] + y[1:]) / 2, (inputs[:-1] + inputs[1:]) / 2
