@@ -2,7 +2,10 @@
 
 import json
 import math
+import os
 import pickle
+import subprocess
+import sys
 from dataclasses import replace
 from fractions import Fraction
 from itertools import pairwise
@@ -129,6 +132,39 @@ def test_unbiased_is_below_the_published_unbiased_mechanisms(solved, eps):
     assert solution.verify(), str(solution.verify())
     for published in (duchi, piecewise_mechanism, hybrid, best_ptt):
         assert solution.value < published(eps)
+
+
+def test_meshes_are_not_halved_beside_the_atom_of_the_prior():
+    """The prior has an atom at each end of the domain, and nothing close to it, so that cells there need not be narrow."""
+    meshes = []
+    solution = optdp.solve_kernel(4.0, "squared", rtol=1e-4, progress=meshes.append)
+    assert solution.gap <= 1e-4 and solution.verify()
+    assert len([made for made in meshes if "outputs" in str(made)]) <= 3
+    proof = solution.certificate
+    heaviest = proof.points[proof.weights.index(max(proof.weights))]
+    assert heaviest in (0.0, 1.0) and sum(x < 0.01 for x in proof.mesh) < len(proof.mesh) / 20
+
+
+def test_digits_do_not_depend_on_threads():
+    code = "import optdp; s = optdp.solve_kernel(2.0, 'squared', rtol=2e-4); print(s.lower_bound.hex(), s.value.hex())"
+    made = [
+        subprocess.run(
+            [sys.executable, "-c", code], env=os.environ | dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"), n),
+            check=True, capture_output=True, text=True,
+        ).stdout
+        for n in ("1", "2")
+    ]  # fmt: skip
+    assert made[0] == made[1] != ""
+
+
+def test_a_solver_of_the_users_solves_narrow_tolerances_too():
+    """The same bracket by vertices and by interior points, up to the tolerance."""
+    plain, own = (
+        optdp.solve_kernel(2.0, "abs", rtol=3e-4, solver=one) for one in (None, optdp.solvers.Highs("simplex"))
+    )
+    assert plain.program.solver.startswith("interior points") and own.program.solver.startswith("HiGHS simplex")
+    assert max(plain.lower_bound, own.lower_bound) <= min(plain.value, own.value)
+    assert plain.gap <= 3e-4 and own.gap <= 3e-4
 
 
 @pytest.mark.parametrize("eps", [0.1, 1.0, 2.0, 3.0])

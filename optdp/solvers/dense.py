@@ -10,6 +10,8 @@ from __future__ import annotations
 import math
 import time
 from dataclasses import dataclass, field
+from functools import cache
+from typing import Any
 
 import numpy as np
 
@@ -17,8 +19,8 @@ from optdp.exact import require
 from optdp.solvers import interior
 from optdp.solvers.lp import Highs, LinearProgram, LinearResult, LinearSolver, LinearStatus, log
 
-#: Steps at most; which share of the way to the boundary each goes; how many may be no better in a row.
-STEPS, SHARE, PATIENCE = 100, 0.995, 5
+#: Steps at most; which share of the way to the boundary each goes; how many may be no better in a row close to the end.
+STEPS, SHARE, PATIENCE, SETTLED = 100, 0.995, 5, 1e-4
 #: How far rows and reduced costs may be off at most, relatively.
 OFF = 1e-7
 #: Gaps are relative to values of at least this share of the largest cost.
@@ -53,6 +55,19 @@ class Dense(LinearSolver):
         return self.behind.solve(program, time_limit=left)
 
 
+def one_thread() -> Any:
+    """A context in which linear algebra has one thread: with more its last digits differ, and they wait on a busy machine."""
+    return _pools().limit(limits=1, user_api="blas")
+
+
+@cache
+def _pools() -> Any:
+    import scipy.linalg  # noqa: F401  # it has a library of its own, which must be there to be found
+    from threadpoolctl import ThreadpoolController
+
+    return ThreadpoolController()
+
+
 @np.errstate(all="ignore")  # what is not finite ends it
 def _solved(program: LinearProgram, tolerance: float, end: float) -> LinearResult | None:
     """The best point, or None: of min c.x with A x >= b, E x = e, x >= 0, where x is what is above the lower limits."""
@@ -69,16 +84,16 @@ def _solved(program: LinearProgram, tolerance: float, end: float) -> LinearResul
     if not a.size:
         return None
     point = _Point(c, a, b, every[equal], least[equal])
-    best, error, idle, steps = None, math.inf, 0, 0
-    for steps in range(STEPS):
+    best, error, idle = None, math.inf, 0
+    for _ in range(STEPS):
         gap, off = point.errors()
         now = max(gap, off * tolerance / OFF)
         if not math.isfinite(now) or time.perf_counter() > end:
             break
         idle = 0 if now < error else idle + 1
         if not idle:
-            best, error = (point.x, point.y, point.w, point.z), now
-        if error <= tolerance or idle > PATIENCE:
+            best, error = (point.x, point.y, point.w, point.z, point.steps), now
+        if error <= tolerance or (idle > PATIENCE and error < SETTLED):
             break
         try:
             point.advance()
@@ -86,7 +101,7 @@ def _solved(program: LinearProgram, tolerance: float, end: float) -> LinearResul
             break
     if best is None or error > tolerance:
         return None
-    values, y, w, z = best
+    values, y, w, z, steps = best
     x, row_dual, reduced_cost = program.lower.copy(), np.zeros(program.row_lower.size), np.zeros(program.cost.size)
     x[free] += values
     of_low, of_high, of_tops = np.split(y, [low.size, low.size + high.size])
@@ -107,7 +122,7 @@ class _Point:
     """Values and slacks of A x - s = b, E x = e and A' y + E' w + z = c."""
 
     def __init__(self, c: np.ndarray, a: np.ndarray, b: np.ndarray, equal: np.ndarray, e: np.ndarray) -> None:
-        self.c, self.a, self.b, self.equal, self.e = c, a, b, equal, e
+        self.c, self.a, self.b, self.equal, self.e, self.steps = c, a, b, equal, e, 0
         self.across = np.ascontiguousarray(a.T)
         price = float(np.abs(c).max(initial=1e-3))
         self.x, self.w = np.ones(c.size), np.zeros(e.size)
@@ -151,4 +166,4 @@ class _Point:
         values, slacks = np.concatenate([self.x, self.s]), np.concatenate([self.z, self.y])
         values, slacks, behind, dw = interior.advance(values, slacks, step, SHARE)
         (self.x, self.s), (self.z, self.y) = np.split(values, [n]), np.split(slacks, [n])
-        self.w = self.w + behind * dw
+        self.w, self.steps = self.w + behind * dw, self.steps + 1

@@ -45,6 +45,7 @@ from optdp.problem.priors import Prior, PriorLike
 from optdp.problem.privacy import LDP
 from optdp.problem.problem import Problem
 from optdp.solution import Solution
+from optdp.solvers.dense import one_thread
 from optdp.solvers.lp import LinearSolver
 
 METHODS = ("auto", "dense")
@@ -209,7 +210,8 @@ def design(run: Run) -> Solution:
     """See `solve_kernel`."""
     if run.method == "dense":
         return dense.design(run)
-    return Search(Task(run.problem, (), run.rtol < NARROW, run.solver, run.left), run).solve()
+    with one_thread():
+        return Search(Task(run.problem, (), run.rtol < NARROW, run.solver, run.left), run).solve()
 
 
 register(

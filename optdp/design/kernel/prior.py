@@ -33,6 +33,8 @@ LAYERS = (1.0, 0.97, 1.03)
 ROUNDS, CLOSE = 40, 1e-12
 #: Rows that are looked at first for each column, where g was least; where that is not known every so many.
 FIRST, SPARSE = 3, 4
+#: Atoms of less than this share of the largest unknown are what interior points leave of none.
+LEFT = 1e-8
 #: Columns are scaled to size 1, but for those that are smaller by this factor than the largest one.
 FAINT = 1e-13
 #: Ends of windows that move by less than this share of the middle stand still in proofs, which integrate over inputs between such
@@ -261,7 +263,11 @@ class PriorProgram:
                     return best
                 return self.solve(outputs, before, close=close, worth=worth, lacking=True)
             rounds += 1
-            x, lack = np.maximum(result.x[: size.size] * size, 0.0), float(result.x[size.size :].sum())
+            x, lack = np.maximum(result.x[: size.size], 0.0), float(result.x[size.size :].sum())
+            if whole:
+                atoms = x[self.fold.count * len(self.layers) :]
+                atoms[atoms < LEFT * x.max(initial=0.0)] = 0.0
+            x = x * size
             if self.task.prior is not None:  # solvers give a point more than its chance, by their tolerance
                 x *= 1 - head.T @ np.maximum(1 - high / np.maximum(head @ x, 1e-300), 0.0)
             g = table @ x + lack
