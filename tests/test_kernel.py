@@ -145,6 +145,11 @@ def test_meshes_are_not_halved_beside_the_atom_of_the_prior():
     assert heaviest in (0.0, 1.0) and sum(x < 0.01 for x in proof.mesh) < len(proof.mesh) / 20
 
 
+def test_rare_inputs_of_a_prior_are_not_forgotten():
+    """Nearly all of the prior are two atoms, and the bound is 4 % lower without the rest."""
+    assert optdp.solve_kernel(6.15, Power(5), rtol=3e-4).gap <= 3e-4
+
+
 def test_digits_do_not_depend_on_threads():
     code = "import optdp; s = optdp.solve_kernel(2.0, 'squared', rtol=2e-4); print(s.lower_bound.hex(), s.value.hex())"
     made = [

@@ -31,8 +31,8 @@ FINE = replace(HIGHS, tolerance=1e-10)
 LARGE = Dense(behind=HIGHS)
 #: Those of averages take a third fewer steps where costs are perturbed by little (and stall now and then where they are not).
 PERTURBED = replace(HIGHS, options=(*HIGHS.options, ("dual_simplex_cost_perturbation_multiplier", 0.01)))
-#: Cuts with duals of less than this share of the largest one are not active; of programs that end in a vertex they are 0.
-ACTIVE, NONE = 1e-2, 1e-12
+#: Which share of their duals the cuts that are not active may have in all where programs end beside vertices; in a vertex they have 0.
+IDLE, NONE = 6e-3, 1e-12
 #: Rounds of cuts, and cuts in each, after which the floor is taken as it is.
 ROUNDS, CUTS = 80, 150
 #: Inputs that are looked at in each stretch on which the loss is smooth; and at the end, when it may be largest between these.
@@ -212,8 +212,11 @@ def solve(task: Task, y: np.ndarray, cuts: Cuts, rtol: float) -> Master:
             add(Cuts(x[use], a[use], b[use]))
             cuts = cuts + Cuts(x[use], a[use], b[use])
     assert best is not None
-    tight = np.abs(result.row_dual)[np.concatenate(kinds)[: result.row_dual.size]]
-    tight = tight > (ACTIVE * tight.max(initial=0.0) if isinstance(session.solver, Dense) else NONE)
+    duals = np.abs(result.row_dual)[np.concatenate(kinds)[: result.row_dual.size]]
+    tight = duals > NONE
+    if isinstance(session.solver, Dense):
+        order = np.argsort(duals)
+        tight[order[np.cumsum(duals[order]) <= IDLE * duals.sum()]] = False
     active = cuts.take(np.flatnonzero(np.append(tight, np.zeros(cuts.x.size, dtype=bool))[np.concatenate(owners)]))
     return Master(value, best[1], best[0], active, session.program, count)
 
