@@ -31,7 +31,7 @@ FINE = replace(HIGHS, tolerance=1e-10)
 LARGE = Dense(behind=HIGHS)
 #: Those of averages take a third fewer steps where costs are perturbed by little (and stall now and then where they are not).
 PERTURBED = replace(HIGHS, options=(*HIGHS.options, ("dual_simplex_cost_perturbation_multiplier", 0.01)))
-#: Which share of their duals the cuts that are not active may have in all where programs end beside vertices; in a vertex they have 0.
+#: Which share of all duals those of cuts that are not active may have where programs end beside vertices; in a vertex they are 0.
 IDLE, NONE = 6e-3, 1e-12
 #: Rounds of cuts, and cuts in each, after which the floor is taken as it is.
 ROUNDS, CUTS = 80, 150
