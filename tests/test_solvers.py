@@ -8,13 +8,14 @@ from dataclasses import dataclass, field
 
 import numpy as np
 import pytest
+import threadpoolctl
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog
 from scipy.sparse import csc_matrix, csr_matrix
 
 import optdp
-from optdp.solvers.dense import Dense, _solved
+from optdp.solvers.dense import Dense, _solved, one_thread
 from optdp.solvers.lp import (
     Highs,
     LinearProgram,
@@ -169,6 +170,26 @@ def test_interior_points_and_limits_of_time():
         [1.0, 0.0], csr_matrix([[1.0, 1.0]]), [1.0], [INF], np.array([-INF, 0.0]), np.array([INF, 3.0])
     )
     assert Dense().solve(free).objective == pytest.approx(-2.0)
+
+
+def test_linear_algebra_has_its_threads_back():
+    """After the last of several solves at a time, in whatever order these end, or fail."""
+
+    def threads():
+        return [pool["num_threads"] for pool in threadpoolctl.threadpool_info() if pool["user_api"] == "blas"]
+
+    with threadpoolctl.threadpool_limits(2, user_api="blas"):
+        before = threads()
+        first, second = one_thread(), one_thread()
+        first.__enter__()
+        second.__enter__()
+        assert set(threads()) == {1}
+        first.__exit__(None, None, None)
+        assert set(threads()) == {1}
+        with pytest.raises(KeyError), one_thread():
+            raise KeyError
+        second.__exit__(None, None, None)
+        assert threads() == before
 
 
 def test_limits_have_a_status():
