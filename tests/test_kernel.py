@@ -145,6 +145,16 @@ def test_meshes_are_not_halved_beside_the_atom_of_the_prior():
     assert heaviest in (0.0, 1.0) and sum(x < 0.01 for x in proof.mesh) < len(proof.mesh) / 20
 
 
+@pytest.mark.parametrize("prior", [None, "uniform"])
+def test_means_at_small_epsilon_are_solved_as_precisely_as_can_be(prior):
+    """Where tolerances are narrow, too: far outputs all but cancel."""
+    objective = optdp.WorstCase("squared") if prior is None else optdp.Average("squared", prior)
+    problem = optdp.Problem(optdp.LDP(0.5), optdp.Interval(0, 1), objective, constraints=(optdp.Unbiased(),))
+    for fine in (False, True):
+        solver = master.usual(Task(problem, fine=fine))
+        assert getattr(solver, "behind", solver).tolerance == master.FINE.tolerance
+
+
 def test_rare_inputs_of_a_prior_are_not_forgotten():
     """Nearly all of the prior are two atoms, and the bound is 4 % lower without the rest."""
     assert optdp.solve_kernel(6.15, Power(5), rtol=3e-4).gap <= 3e-4

@@ -2,7 +2,7 @@
 
 Mehrotra's predictor and corrector (`optdp.solvers.interior`) with a Cholesky factor of one row for each column. A step takes as
 long as some ten of the simplex method, and some 25 steps do. What it ends in is near the middle of the best points, and not one
-vertex of many that are as good, so that what is made of it hardly changes with the last digit of the program.
+vertex of many that are as good.
 """
 
 from __future__ import annotations

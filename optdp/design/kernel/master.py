@@ -27,10 +27,9 @@ from optdp.solvers.lp import Highs, LinearProgram, LinearSolver, LinearStatus, S
 HIGHS = Highs(options=(("small_matrix_value", 1e-12), ("presolve", "off"), ("simplex_scale_strategy", 0)))
 #: For means at eps below 1, where far outputs all but cancel: as precise as it can be.
 FINE = replace(HIGHS, tolerance=1e-10)
-#: Large programs of the worst case, whose rows have no zeros, are solved by interior points; what these cannot by the former.
-LARGE = Dense(behind=HIGHS)
-#: Those of averages take a third fewer steps where costs are perturbed by little (and stall now and then where they are not).
-PERTURBED = replace(HIGHS, options=(*HIGHS.options, ("dual_simplex_cost_perturbation_multiplier", 0.01)))
+#: Large programs of averages take a third fewer steps where costs are perturbed by little (and stall now and then where they are
+#: not). Those of the worst case, whose rows have no zeros, are solved by interior points.
+PERTURBED = ("dual_simplex_cost_perturbation_multiplier", 0.01)
 #: Which share of all duals those of cuts that are not active may have where programs end beside vertices; in a vertex they are 0.
 IDLE, NONE = 6e-3, 1e-12
 #: Rounds of cuts, and cuts in each, after which the floor is taken as it is.
@@ -94,8 +93,10 @@ def rows(task: Task, y: np.ndarray, cuts: Cuts) -> tuple[np.ndarray, np.ndarray,
 
 def usual(task: Task) -> LinearSolver:
     """The task's solver, or the default one for it."""
-    rough = FINE if task.cost.tilted and task.eps < 1 else HIGHS
-    return task.solver or ((LARGE if task.prior is None else PERTURBED) if task.fine else rough)
+    found = FINE if task.cost.tilted and task.eps < 1 else HIGHS
+    if task.solver or not task.fine:
+        return task.solver or found
+    return Dense(behind=found) if task.prior is None else replace(found, options=(*found.options, PERTURBED))
 
 
 def solve(task: Task, y: np.ndarray, cuts: Cuts, rtol: float) -> Master:

@@ -25,6 +25,7 @@ from optdp.mechanisms.kernel import KernelMechanism, spacing
 from optdp.mechanisms.piecewise import PiecewiseMechanism
 from optdp.problem.problem import Problem
 from optdp.solution import Solution
+from optdp.solvers.dense import Dense
 from optdp.solvers.lp import LinearProgram, LinearStatus, SolverFailure
 
 log = logging.getLogger("optdp")
@@ -256,7 +257,7 @@ class Search:
                 cuts = self._first(y, inputs, found.floor)
         self._keep_piecewise()
         used = master.usual(task)
-        name = "HiGHS" if task.solver is None and used is not master.LARGE else used.name
+        name = used.name if task.solver or isinstance(used, Dense) else "HiGHS"
         active = tuple(tuple(v.tolist()) for v in (cuts.x, cuts.a, cuts.b))
         return self.run.solution(
             self.mechanism, self.certificate,
