@@ -35,7 +35,9 @@ class Dense(LinearSolver):
     """Interior points for programs whose rows have hardly a zero.
 
     **Arguments:** `tolerance`: of the gap between the program's value and its dual's, relatively; `behind`: solves programs that
-    this one does not: with columns without lower limit, infeasible or unbounded, or with too few digits.
+    this one does not: with columns without lower limit, infeasible, or with too few digits.
+
+    Costs should be of about one size: what is small beside the largest is not told from 0, nor is a program unbounded by it alone.
     """
 
     tolerance: float = 1e-8
@@ -92,7 +94,7 @@ def _pools() -> Any:
 @np.errstate(all="ignore")  # what is not finite ends it
 def _solved(program: LinearProgram, tolerance: float, end: float) -> LinearResult | None:
     """The best point, or None: of min c.x with A x >= b, E x = e, x >= 0, where x is what is above the lower limits."""
-    if not np.isfinite(program.lower).all():
+    if not np.isfinite(program.lower).all() or (program.lower > program.upper).any():
         return None
     sign, free = -1.0 if program.maximise else 1.0, program.lower < program.upper
     every, c = program.rows.toarray(), sign * program.cost[free]
