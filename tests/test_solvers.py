@@ -170,7 +170,9 @@ def test_interior_points_and_limits_of_time():
         [1.0, 0.0], csr_matrix([[1.0, 1.0]]), [1.0], [INF], np.array([-INF, 0.0]), np.array([INF, 3.0])
     )
     assert Dense().solve(free).objective == pytest.approx(-2.0)
-    crossed = LinearProgram([1.0, 1.0], csr_matrix([[1.0, 1.0]]), [1.0], [INF], np.array([2.0, 0.0]), np.array([1.0, INF]))
+    crossed = LinearProgram(
+        [1.0, 1.0], csr_matrix([[1.0, 1.0]]), [1.0], [INF], np.array([2.0, 0.0]), np.array([1.0, INF])
+    )
     assert not Dense().solve(crossed).usable
 
 

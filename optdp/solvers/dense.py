@@ -37,7 +37,7 @@ class Dense(LinearSolver):
     **Arguments:** `tolerance`: of the gap between the program's value and its dual's, relatively; `behind`: solves programs that
     this one does not: with columns without lower limit, infeasible, or with too few digits.
 
-    Costs should be of about one size: what is small beside the largest is not told from 0, nor is a program unbounded by it alone.
+    Costs should be of about one size: what is small beside the largest is not told from 0, nor unbounded by it alone.
     """
 
     tolerance: float = 1e-8
