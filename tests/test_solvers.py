@@ -4,6 +4,7 @@ import math
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -15,7 +16,7 @@ from scipy.optimize import linprog
 from scipy.sparse import csc_matrix, csr_matrix
 
 import optdp
-from optdp.solvers.dense import Dense, _solved, one_thread
+from optdp.solvers.dense import Dense, _solved
 from optdp.solvers.lp import (
     Highs,
     LinearProgram,
@@ -26,6 +27,7 @@ from optdp.solvers.lp import (
     read,
     stacked,
 )
+from optdp.solvers.threads import one_thread
 
 INF = math.inf
 METHODS = ("auto", "simplex", "ipm", "pdlp")
@@ -194,6 +196,20 @@ def test_linear_algebra_has_its_threads_back():
             raise KeyError
         second.__exit__(None, None, None)
         assert threads() == before
+
+
+def test_linear_algebra_has_one_thread_in_every_thread_of_python():
+    """The library that sets it obeys only the thread that came first (3.8), here the main one."""
+
+    def inside():
+        with one_thread():
+            return {pool["num_threads"] for pool in threadpoolctl.threadpool_info() if pool["user_api"] == "blas"}
+
+    with threadpoolctl.threadpool_limits(2, user_api="blas"):
+        assert inside() == {1}
+        with ThreadPoolExecutor(1) as others:
+            assert others.submit(inside).result() == {1}
+        assert {pool["num_threads"] for pool in threadpoolctl.threadpool_info() if pool["user_api"] == "blas"} == {2}
 
 
 def test_limits_have_a_status():

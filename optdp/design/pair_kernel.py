@@ -33,6 +33,7 @@ from optdp.problem import LDP, AllMechanisms, Alphabet, Average, Interval, Prior
 from optdp.solution import Solution
 from optdp.solvers.floors import Floors, solve_floors
 from optdp.solvers.lp import LinearProgram
+from optdp.solvers.threads import one_thread
 
 #: Inputs of the first program; outputs are twice as many. Entries of the last.
 FIRST, ENTRIES = 33, 300_000
@@ -74,6 +75,7 @@ def accepts(problem: Problem) -> str | None:
     return None
 
 
+@one_thread()
 def design(run: Run) -> Solution:
     """See `optdp.solve_kernel`."""
     return _Search(run).solve()

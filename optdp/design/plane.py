@@ -27,6 +27,7 @@ from optdp.solution import Solution
 from optdp.solvers import plane as solvers
 from optdp.solvers.floors import solve_floors
 from optdp.solvers.lp import LinearProgram
+from optdp.solvers.threads import one_thread
 
 #: Cells of the grids of inputs along a square's side, from the first to the last; those of outputs are half as wide. Rectangles
 #: have as many in all.
@@ -62,6 +63,7 @@ def accepts(problem: Problem) -> str | None:
     return None
 
 
+@one_thread()
 def design(run: Run) -> Solution:
     """See `optdp.solve_kernel`."""
     problem: Any = run.problem

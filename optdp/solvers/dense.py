@@ -9,12 +9,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import cache
-from threading import Lock
-from typing import Any
 
 import numpy as np
 
@@ -58,37 +53,6 @@ class Dense(LinearSolver):
             return LinearResult(LinearStatus.TIME_LIMIT, program=program)
         log.debug("%s: no end, %s is asked", self.name, self.behind.name)
         return self.behind.solve(program, time_limit=left)
-
-
-class _Threads:
-    """How many solves there are at a time, in threads of Python, and what the last one of them restores."""
-
-    lock, count = Lock(), 0
-    limit: Any = None
-
-
-@contextmanager
-def one_thread() -> Iterator[None]:
-    """A context in which linear algebra has one thread: with more its last digits differ, and they wait on a busy machine."""
-    with _Threads.lock:
-        if not _Threads.count:
-            _Threads.limit = _pools().limit(limits=1, user_api="blas")
-        _Threads.count += 1
-    try:
-        yield
-    finally:
-        with _Threads.lock:
-            _Threads.count -= 1
-            if not _Threads.count:
-                _Threads.limit.restore_original_limits()
-
-
-@cache
-def _pools() -> Any:
-    import scipy.linalg  # noqa: F401  # it has a library of its own, which must be there to be found
-    from threadpoolctl import ThreadpoolController
-
-    return ThreadpoolController()
 
 
 @np.errstate(all="ignore")  # what is not finite ends it

@@ -45,8 +45,8 @@ from optdp.problem.priors import Prior, PriorLike
 from optdp.problem.privacy import LDP
 from optdp.problem.problem import Problem
 from optdp.solution import Solution
-from optdp.solvers.dense import one_thread
 from optdp.solvers.lp import LinearSolver
+from optdp.solvers.threads import one_thread
 
 METHODS = ("auto", "dense")
 #: The least eps for unbiased mechanisms: multipliers of means grow as 1/eps^2.
@@ -206,12 +206,12 @@ def accepts(problem: Problem) -> str | None:
     return None
 
 
+@one_thread()
 def design(run: Run) -> Solution:
     """See `solve_kernel`."""
     if run.method == "dense":
         return dense.design(run)
-    with one_thread():
-        return Search(Task(run.problem, (), run.rtol < NARROW, run.solver, run.left), run).solve()
+    return Search(Task(run.problem, (), run.rtol < NARROW, run.solver, run.left), run).solve()
 
 
 register(

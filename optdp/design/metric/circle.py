@@ -14,6 +14,7 @@ from optdp.design.registry import Run, register
 from optdp.mechanisms.metric_line import STEPS, MetricCircleMechanism
 from optdp.problem import AllMechanisms, Apart, Circle, MetricLDP, Problem, WorstCase
 from optdp.solution import Solution
+from optdp.solvers.threads import one_thread
 
 #: eps times the period is at most this, and at least 1e-6.
 MOST = 60.0
@@ -36,6 +37,7 @@ def accepts(problem: Problem) -> str | None:
     return None
 
 
+@one_thread()
 def design(run: Run) -> Solution:
     """See `optdp.solve_kernel`."""
     problem: Any = run.problem

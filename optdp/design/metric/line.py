@@ -35,6 +35,7 @@ from optdp.problem import AllMechanisms, Apart, Graph, Interval, MetricLDP, Prob
 from optdp.solution import Solution
 from optdp.solvers.lipschitz import solve_columns
 from optdp.solvers.lp import Highs, LinearProgram
+from optdp.solvers.threads import one_thread
 
 #: Cells of the first grid and of the last.
 FIRST, LAST = 16, 128
@@ -64,6 +65,7 @@ def accepts(problem: Problem) -> str | None:
     )
 
 
+@one_thread()
 def design(run: Run) -> Solution:
     """See `optdp.solve_kernel`."""
     problem = run.problem
