@@ -164,12 +164,13 @@ def solve(task: Task, y: np.ndarray, cuts: Cuts, rtol: float) -> Master:
         if not task.symmetric:
             reach(y[y > 0.5], True)
     best: tuple[float, Floor] | None = None
-    count, inner = 0, INNER[0]
+    count, inner, size = 0, INNER[0], 0
     # A mean that is missed by so little is reached by outputs farther apart.
     room = 0.0 if prior is None or task.problem.outputs is not None else rtol / 8
     while count < ROUNDS or best is None:
         count += 1
-        solved = session.solve(time_limit=task.left())
+        if session.size[0] > size:
+            size, solved = session.size[0], session.solve(time_limit=task.left())
         if not solved.usable and solved.status is not LinearStatus.TIME_LIMIT:
             solved = session.solve(time_limit=task.left(), method="ipm")
         if solved.status is LinearStatus.TIME_LIMIT and best is not None and np.isfinite(best[0]):

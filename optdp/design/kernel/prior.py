@@ -35,6 +35,8 @@ ROUNDS, CLOSE = 40, 1e-12
 FIRST, SPARSE = 3, 4
 #: Atoms of less than this share of the largest unknown are what interior points leave of none.
 LEFT = 1e-8
+#: The tolerance of programs that are but to tell which windows are good.
+ROUGH = 1e-5
 #: Columns are scaled to size 1, but for those that are smaller by this factor than the largest one.
 FAINT = 1e-13
 #: Ends of windows that move by less than this share of the middle stand still in proofs, which integrate over inputs between such
@@ -220,12 +222,15 @@ class PriorProgram:
         *,
         close: float = np.inf,
         worth: float = 0.0,
+        sought: float = np.inf,
+        rough: bool = False,
         lacking: bool = False,
     ) -> Dual | None:
         """The best prior with g >= 0 at `outputs`.
 
         **Arguments:** `before`: one for windows much like these; `close`: priors of at least the value `worth` are to need no
-        more shrinking: outputs are added where g is least.
+        more shrinking: outputs are added where g is least, until what is proven is `sought`; `rough`: interior points may end
+        early.
 
         **Returns** None if there is none.
         """
@@ -241,7 +246,10 @@ class PriorProgram:
             np.append(gains * size, [-1 / small] * width) * self.task.scale, np.pad(head * size, ((0, 0), (0, width))),
             low, high, maximise=True, name="optdp-kernel-prior",
         )  # fmt: skip
-        session, left = usual(self.task).session(program), self.task.left
+        solver, left = usual(self.task), self.task.left
+        if rough and isinstance(solver, Dense):
+            solver = replace(solver, tolerance=ROUGH)
+        session = solver.session(program)
         on = np.zeros(outputs.size, dtype=bool)
         whole = isinstance(session.solver, Dense)  # which takes all rows at once
         new = np.arange(0, outputs.size, 1 if whole else SPARSE)
@@ -261,7 +269,7 @@ class PriorProgram:
             if not result.usable:
                 if lacking or best is not None or not left():
                     return best
-                return self.solve(outputs, before, close=close, worth=worth, lacking=True)
+                return self.solve(outputs, before, close=close, worth=worth, sought=sought, lacking=True)
             rounds += 1
             x, lack = np.maximum(result.x[: size.size], 0.0), float(result.x[size.size :].sum())
             if whole:
@@ -286,6 +294,7 @@ class PriorProgram:
             g = self.values(lowest, x)
             more = np.setdiff1d(lowest[(g < 0) & minima(g, 2)] if whole else lowest[g < 0], outputs)
             enough = dual.shrink <= close or lack > CLOSE or dual.value < worth
+            enough = enough or dual.value - 4 * dual.shrink * dual.loss >= sought  # proofs shrink by a little more
             # Of points roundings are left, and more with each look.
             enough = enough or (self.task.places.size > 0 and more.size > outputs.size)
             if enough or looks == LOOKS or not more.size or not left():

@@ -41,8 +41,15 @@ PIECES, FEW, LEAST = 8192, 2048, 64
 EXACT = 1600
 #: At least and at most how many times as many cells a finer mesh has.
 GROWS = 1.35, 2.25
+#: How much wider than the cells before it one may be on a graded mesh; those from so many times nearer to the end on.
+STEEPEST, BEHIND = 1.7, 2.0
 #: Windows narrower than this lie far within cells, where g must be looked at more closely.
 THIN = 1e-4
+#: How many cells on from one that is cut are cut, too, each by this share of what the one before is, where they are about as wide
+#: as windows: only then errors at a window's two ends cancel.
+NEXT, NEARLY = 8, 0.85
+#: Which share of what pieces cost is left after a cutting, at least and at most.
+LEFT = 0.1, 0.8
 #: Windows that must shrink by more than this are too wide for their mesh.
 WIDE = 0.1
 #: At most how often pieces are cut on; the share of its bracket that a search which was stopped may lose by it.
@@ -230,6 +237,11 @@ class Search:
             )  # fmt: skip
             close = (0.95 if task.has_density else self.close) * rtol
             last = level == levels - 1 or max(y.size, inputs.size) > FINEST
+            most = self.proof.worth / (1 - close) if task.fine and self.proof else -np.inf
+            if found.value * (1 + rtol / 50) < most < found.attained:  # a better floor costs less than finer meshes
+                with suppress(SolverFailure):
+                    found = master.solve(task, y, cuts, (most / found.value - 1) / master.ROOM)
+                    best, cuts = min(best, found, key=lambda one: one.attained), found.cuts
             good = found.attained * task.cost.unit * (1 - 0.9 * rtol)
             for made in (dual,) if dual is self.proof else (self.proof, dual):
                 if made is not None and (last or made.worth >= (1 - close) * found.attained):
@@ -405,7 +417,9 @@ class Search:
         program = PriorProgram(task, inputs, layers, atoms)
         dual: Dual | None = None
         first: Dual | None = None
-        goal, worth = self.close * self.run.rtol, found.value * (1 - 1.4 * self.run.rtol)
+        goal = self.close * self.run.rtol
+        worth = found.value * (1 - (goal if task.fine else 1.4 * self.run.rtol))
+        sought = (found.attained if task.fine else found.value) * (1 - goal)
         # All layers, their means, and all layers once more where these alone are good but for what lies between outputs.
         stages = (1,) if thin or not layers else (0, 1, 2) if task.fine else (0, 1)
         for stage in stages:
@@ -416,13 +430,15 @@ class Search:
                 if dual.value < found.attained * (1 - 0.95 * goal):
                     break
             close = self.run.rtol / 16 if stage else np.inf
-            dual = program.solve(outputs, dual, close=close, worth=worth)
+            dual = program.solve(
+                outputs, dual, close=close, worth=worth, rough=stage == 0 and len(stages) > 1, sought=sought
+            )
             if dual is None:
                 break
             first = first or dual
             if best is None or dual.worth > best.worth:
                 best = dual
-            good = dual.worth >= (found.attained if task.fine else found.value) * (1 - goal)
+            good = dual.worth >= sought
             # Windows that must shrink much are of no use on a finer set of outputs, either.
             enough = stage == stages[-1] or (good and (task.fine or dual.shrink <= self.run.rtol / 16))
             if enough or dual.shrink * dual.loss > WIDE * dual.value or not self.run.left():
@@ -474,6 +490,7 @@ class Search:
         change, masses = np.abs(floor.right - floor.left), np.maximum(floor.masses, 1e-300)
         share = task.growth / max(found.value, attained / 2)  # a program that was stopped has a low value
         narrow, wide = change * floor.steps / (4 * masses), share * change * floor.steps**2 / 12
+        broad = floor.steps > task.width / 2
         best: tuple[float, tuple[np.ndarray, np.ndarray, np.ndarray]] | None = None
         idle = 0
         if self.stopped or not self.run.left():  # three seconds more, and a third of the limit
@@ -496,12 +513,16 @@ class Search:
                 losses if task.prior is None else 0 * losses + value,
             )
             bad = over > goal
-            ratio = np.clip((over[bad] - attained) / max(goal - attained, 1e-16 * attained), 1.2, 4.0)
+            left = np.clip((goal - attained) / np.maximum(over[bad] - attained, 1e-300), *LEFT)
             # Cells under a window count most.
             under = (a[bad, None] <= floor.y[1:]) & (b[bad, None] >= floor.y[:-1])
             weight = np.where(under, cost, cost / (1 + task.growth))
-            pick = weight >= weight.max(axis=1, keepdims=True) / 2
-            factor = np.where(pick, ratio[:, None], 1.0).max(axis=0)
+            factor = (weight / np.maximum(_levels(weight, left), 1e-300)[:, None]).max(axis=0)
+            factor = np.where(narrow * counts < wide, factor, np.sqrt(factor))
+            factor = np.where(factor > 1, np.clip(factor, 1.2, 4.0), 1.0)
+            for _ in range(NEXT if broad.any() else 0):
+                near = np.maximum(np.append(1.0, factor[:-1]), np.append(factor[1:], 1.0))
+                factor = np.where(broad, np.maximum(factor, 1 + NEARLY * (near - 1)), factor)
             if task.symmetric:
                 factor = np.maximum(factor, factor[::-1])
             counts = np.ceil(counts * factor - 1e-9).astype(np.int64)
@@ -602,7 +623,18 @@ class Search:
         if task.symmetric:
             over, under = over + over[::-1], under + under[::-1]
         share = min(self.run.rtol / 2 / max(1 - dual.value / found.attained, 1e-300), 0.5)
-        return task.mirrored(_finer(y, over, share)), task.mirrored(_finer(inputs, under, share))
+        return task.mirrored(_finer(y, over, share, grade=True)), task.mirrored(
+            _finer(inputs, under, share, grade=True)
+        )
+
+
+def _levels(table: np.ndarray, shares: np.ndarray) -> np.ndarray:
+    """For each row the level to which its entries must be cut so that they sum to this share of what they do."""
+    rising, count = np.sort(table, axis=1), table.shape[1]
+    below = np.cumsum(rising, axis=1) - rising
+    levels = (shares[:, None] * table.sum(axis=1, keepdims=True) - below) / np.arange(count, 0, -1)
+    first = np.argmax(levels <= rising, axis=1)
+    return np.asarray(levels[np.arange(first.size), first])
 
 
 def _mirrored(
@@ -623,20 +655,36 @@ def _spread(target: np.ndarray, mesh: np.ndarray, points: np.ndarray, amounts: n
     np.add.at(target, np.clip(np.searchsorted(mesh, points) - 1, 0, mesh.size - 2), amounts)
 
 
-def _finer(mesh: np.ndarray, weights: np.ndarray, share: float) -> np.ndarray:
+def _finer(mesh: np.ndarray, weights: np.ndarray, share: float, *, grade: bool = False) -> np.ndarray:
     """The mesh with cells in equal parts, as few as leave this share of the weight.
 
     The weight of a cell falls with the square of the number of its parts, so that this is best as the weight's cubic root.
+    `grade`: cells are not much wider than those before them on the way from the domain's ends inwards, on the scale of that
+    way: what is not yet seen there will be where the mesh ends to be fine.
     """
-    roots = np.cbrt(weights)
+    roots, sizes = np.cbrt(weights), np.diff(mesh)
+    middles = mesh[:-1] + sizes / 2
+    order = np.argsort(np.minimum(np.abs(middles), np.abs(1 - middles)), kind="stable")  # from the ends inwards
+    far = np.minimum(np.abs(middles), np.abs(1 - middles))[order]
+    first, after = np.searchsorted(far, far / BEHIND), np.arange(1, far.size + 1)
+    lengths = np.append(0.0, np.cumsum(sizes[order]))
+
+    def parts_of(factor: float) -> np.ndarray:
+        parts = np.maximum(np.round(factor * roots), 1.0)
+        if grade:
+            counts = np.append(0.0, np.cumsum(parts[order]))
+            usual = (lengths[after] - lengths[first]) / (counts[after] - counts[first])
+            parts[order] = np.maximum(parts[order], np.round(sizes[order] / (STEEPEST * usual)))
+        return parts
+
     low, high = 0.0, 8.0 / max(roots.max(), 1e-300)
     for _ in range(40):
         middle = (low + high) / 2
-        parts = np.maximum(np.round(middle * roots), 1.0)
+        parts = parts_of(middle)
         enough = (weights / parts**2).sum() <= share * weights.sum() and parts.sum() > GROWS[0] * parts.size
         enough = enough or parts.sum() > GROWS[1] * parts.size
         low, high = (low, middle) if enough else (middle, high)
-    parts = np.maximum(np.round(low * roots), 1.0).astype(np.int64)
+    parts = parts_of(low).astype(np.int64)
     return np.unique(np.concatenate([mesh, *(a + (b - a) * np.arange(1, k) / k
                                              for a, b, k in zip(mesh, mesh[1:], parts, strict=False) if k > 1)]))  # fmt: skip
 
