@@ -20,12 +20,13 @@ from optdp.certificates.base import Certificate
 from optdp.design.finite_kernel import plain_program
 from optdp.design.kernel import master
 from optdp.design.kernel.floor import Cost, Floor
-from optdp.design.kernel.search import Search
+from optdp.design.kernel.search import Search, _finer, _levels
 from optdp.design.kernel.task import Task
 from optdp.design.registry import Run
 from optdp.exact.fields import Fields
 from optdp.mechanisms import baselines
 from optdp.problem.losses import Power
+from optdp.solvers import dense
 
 
 @pytest.fixture(scope="module")
@@ -143,6 +144,36 @@ def test_meshes_are_not_halved_beside_the_atom_of_the_prior():
     proof = solution.certificate
     heaviest = proof.points[proof.weights.index(max(proof.weights))]
     assert heaviest in (0.0, 1.0) and sum(x < 0.01 for x in proof.mesh) < len(proof.mesh) / 20
+
+
+def test_no_program_is_solved_twice(monkeypatch):
+    sizes, old = [], dense._solved
+    monkeypatch.setattr(
+        dense, "_solved", lambda program, *rest: sizes.append(program.rows.shape) or old(program, *rest)
+    )
+    optdp.solve_kernel(3.0, "abs", rtol=2e-4)
+    assert len(sizes) > 10 and all(a != b for a, b in pairwise(sizes))
+
+
+@settings(max_examples=20)
+@given(at=st.integers(4, 20))
+def test_graded_meshes_are_fine_beyond_the_cells_that_lack_most(at):
+    """On the way inwards from each end; what is nearer to the end stays as it is."""
+    mesh, weights = np.linspace(0.0, 1.0, 201), np.full(200, 1e-9)
+    weights[[at, 199 - at]] = weights[[at + 1, 198 - at]] = 1.0
+    plain, graded = (_finer(mesh, weights, 0.02, grade=grade) for grade in (False, True))
+    near, place = 0.9 * mesh[at], mesh[at + 2]
+    beyond = [np.sum((made > place) & (made < 1.3 * place)) for made in (plain, graded)]
+    assert set(mesh) <= set(graded) and beyond[1] > beyond[0]
+    assert abs(np.sum(graded < 0.5) - np.sum(graded > 0.5)) <= 4  # up to roundings
+    assert np.array_equal(graded[graded < near], mesh[mesh < near])
+
+
+@given(st.lists(st.lists(st.floats(0, 1e6), min_size=4, max_size=4), min_size=1, max_size=5), st.floats(0.05, 0.95))
+def test_entries_cut_to_a_level_have_the_share_that_was_asked_for(rows, share):
+    table = np.array(rows) + 1e-6
+    left = np.minimum(table, _levels(table, np.full(len(rows), share))[:, None])
+    assert left.sum(axis=1) == pytest.approx(share * table.sum(axis=1), rel=1e-9)
 
 
 @pytest.mark.parametrize("prior", [None, "uniform"])

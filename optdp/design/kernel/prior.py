@@ -293,7 +293,8 @@ class PriorProgram:
             looks += 1
             g = self.values(lowest, x)
             more = np.setdiff1d(lowest[(g < 0) & minima(g, 2)] if whole else lowest[g < 0], outputs)
-            enough = dual.shrink <= close or lack > CLOSE or dual.value < worth
+            near = dual.shrink <= close and (rough or dual.value < sought)
+            enough = near or lack > CLOSE or dual.value < worth
             enough = enough or dual.value - 4 * dual.shrink * dual.loss >= sought  # proofs shrink by a little more
             # Of points roundings are left, and more with each look.
             enough = enough or (self.task.places.size > 0 and more.size > outputs.size)

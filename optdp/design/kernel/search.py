@@ -41,6 +41,8 @@ PIECES, FEW, LEAST = 8192, 2048, 64
 EXACT = 1600
 #: At least and at most how many times as many cells a finer mesh has.
 GROWS = 1.35, 2.25
+#: For a worst case at least a little more than gaps ask for that fall with the square of the number of cells, in these limits.
+SAFE, NEEDED = 1.1, (1.2, 1.45)
 #: How much wider than the cells before it one may be on a graded mesh; those from so many times nearer to the end on.
 STEEPEST, BEHIND = 1.7, 2.0
 #: Windows narrower than this lie far within cells, where g must be looked at more closely.
@@ -622,10 +624,11 @@ class Search:
             return task.mirrored(np.union1d(y, new[far])), inputs
         if task.symmetric:
             over, under = over + over[::-1], under + under[::-1]
-        share = min(self.run.rtol / 2 / max(1 - dual.value / found.attained, 1e-300), 0.5)
-        return task.mirrored(_finer(y, over, share, grade=True)), task.mirrored(
-            _finer(inputs, under, share, grade=True)
-        )
+        lack = max((1 - dual.value / found.attained) / self.run.rtol, 1e-300)
+        share = min(0.5 / lack, 0.5)
+        least = float(np.clip(SAFE * np.sqrt(lack / self.close), *NEEDED))
+        y, inputs = (_finer(mesh, weights, share, least, grade=True) for mesh, weights in ((y, over), (inputs, under)))
+        return task.mirrored(y), task.mirrored(inputs)
 
 
 def _levels(table: np.ndarray, shares: np.ndarray) -> np.ndarray:
@@ -655,7 +658,9 @@ def _spread(target: np.ndarray, mesh: np.ndarray, points: np.ndarray, amounts: n
     np.add.at(target, np.clip(np.searchsorted(mesh, points) - 1, 0, mesh.size - 2), amounts)
 
 
-def _finer(mesh: np.ndarray, weights: np.ndarray, share: float, *, grade: bool = False) -> np.ndarray:
+def _finer(
+    mesh: np.ndarray, weights: np.ndarray, share: float, least: float = GROWS[0], *, grade: bool = False
+) -> np.ndarray:
     """The mesh with cells in equal parts, as few as leave this share of the weight.
 
     The weight of a cell falls with the square of the number of its parts, so that this is best as the weight's cubic root.
@@ -663,10 +668,10 @@ def _finer(mesh: np.ndarray, weights: np.ndarray, share: float, *, grade: bool =
     way: what is not yet seen there will be where the mesh ends to be fine.
     """
     roots, sizes = np.cbrt(weights), np.diff(mesh)
-    middles = mesh[:-1] + sizes / 2
-    order = np.argsort(np.minimum(np.abs(middles), np.abs(1 - middles)), kind="stable")  # from the ends inwards
-    far = np.minimum(np.abs(middles), np.abs(1 - middles))[order]
-    first, after = np.searchsorted(far, far / BEHIND), np.arange(1, far.size + 1)
+    inwards = np.abs(0.5 - np.abs(mesh[:-1] + sizes / 2 - 0.5))  # how far cells are from the nearer end
+    order = np.argsort(inwards, kind="stable")
+    far = inwards[order]
+    first, after = np.searchsorted(far, far / BEHIND), np.searchsorted(far, far * (1 + 1e-9), side="right")
     lengths = np.append(0.0, np.cumsum(sizes[order]))
 
     def parts_of(factor: float) -> np.ndarray:
@@ -681,7 +686,7 @@ def _finer(mesh: np.ndarray, weights: np.ndarray, share: float, *, grade: bool =
     for _ in range(40):
         middle = (low + high) / 2
         parts = parts_of(middle)
-        enough = (weights / parts**2).sum() <= share * weights.sum() and parts.sum() > GROWS[0] * parts.size
+        enough = (weights / parts**2).sum() <= share * weights.sum() and parts.sum() > least * parts.size
         enough = enough or parts.sum() > GROWS[1] * parts.size
         low, high = (low, middle) if enough else (middle, high)
     parts = parts_of(low).astype(np.int64)
