@@ -178,24 +178,24 @@ def test_interior_points_and_limits_of_time():
     assert not Dense().solve(crossed).usable
 
 
+def blas_threads():
+    return [pool["num_threads"] for pool in threadpoolctl.threadpool_info() if pool["user_api"] == "blas"]
+
+
 def test_linear_algebra_has_its_threads_back():
     """After the last of several solves at a time, in whatever order these end, or fail."""
-
-    def threads():
-        return [pool["num_threads"] for pool in threadpoolctl.threadpool_info() if pool["user_api"] == "blas"]
-
     with threadpoolctl.threadpool_limits(2, user_api="blas"):
-        before = threads()
+        before = blas_threads()
         first, second = one_thread(), one_thread()
         first.__enter__()
         second.__enter__()
-        assert set(threads()) == {1}
+        assert set(blas_threads()) == {1}
         first.__exit__(None, None, None)
-        assert set(threads()) == {1}
+        assert set(blas_threads()) == {1}
         with pytest.raises(KeyError), one_thread():
             raise KeyError
         second.__exit__(None, None, None)
-        assert threads() == before
+        assert blas_threads() == before
 
 
 def test_linear_algebra_has_one_thread_in_every_thread_of_python():
@@ -203,13 +203,14 @@ def test_linear_algebra_has_one_thread_in_every_thread_of_python():
 
     def inside():
         with one_thread():
-            return {pool["num_threads"] for pool in threadpoolctl.threadpool_info() if pool["user_api"] == "blas"}
+            return set(blas_threads())
 
     with threadpoolctl.threadpool_limits(2, user_api="blas"):
+        before = blas_threads()
         assert inside() == {1}
         with ThreadPoolExecutor(1) as others:
             assert others.submit(inside).result() == {1}
-        assert {pool["num_threads"] for pool in threadpoolctl.threadpool_info() if pool["user_api"] == "blas"} == {2}
+        assert blas_threads() == before
 
 
 def test_limits_have_a_status():
