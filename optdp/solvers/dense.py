@@ -21,8 +21,9 @@ from optdp.solvers.lp import Highs, LinearProgram, LinearResult, LinearSolver, L
 STEPS, SHARE, PATIENCE, SETTLED = 100, 0.995, 5, 1e-4
 #: How far rows and reduced costs may be off at most, relatively.
 OFF = 1e-7
-#: Gaps are relative to values of at least this share of the largest cost.
-SMALL = 1e-3
+#: Gaps are relative to values of at least this share of the largest cost. In the end they are at most so many times the tolerance
+#: beside all that is paid, and reduced costs are off by at most this share of what they are summed from.
+SMALL, GAP, OWN = 1e-3, 10.0, 1e-6
 
 
 @dataclass(frozen=True)
@@ -30,9 +31,7 @@ class Dense(LinearSolver):
     """Interior points for programs whose rows have hardly a zero.
 
     **Arguments:** `tolerance`: of the gap between the program's value and its dual's, relatively; `behind`: solves programs that
-    this one does not: with columns without lower limit, infeasible, or with too few digits.
-
-    Costs should be of about one size: what is small beside the largest is not told from 0, nor unbounded by it alone.
+    this one does not: with columns without lower limit, infeasible or unbounded, or with too few digits.
     """
 
     tolerance: float = 1e-8
@@ -91,6 +90,8 @@ def _solved(program: LinearProgram, tolerance: float, end: float) -> LinearResul
     values, y, w, z, steps = best
     x, row_dual, reduced_cost = program.lower.copy(), np.zeros(program.row_lower.size), np.zeros(program.cost.size)
     x[free] += values
+    if not point.proves(*best[:4], GAP * tolerance * float(np.abs(program.cost) @ np.abs(x))):
+        return None
     of_low, of_high, of_tops = np.split(y, [low.size, low.size + high.size])
     row_dual[low] += of_low
     row_dual[high] -= of_high
@@ -125,6 +126,14 @@ class _Point:
         gap = float(self.x @ self.z + self.s @ self.y) / max(abs(float(self.c @ self.x)), SMALL * price)
         parts = (self.rows, self.b), (self.even, self.e), (self.costs, self.c)
         return gap, max(float(np.abs(v).max(initial=0.0) / (1 + np.abs(of).max(initial=0.0))) for v, of in parts)
+
+    def proves(self, x: np.ndarray, y: np.ndarray, w: np.ndarray, z: np.ndarray, most: float) -> bool:
+        """Whether the gap is at `most` this, and each reduced cost is right beside what it is summed from: next to the largest
+        cost a small one may be off by more than it is.
+        """
+        size = np.abs(self.c) + np.abs(self.across) @ y + np.abs(self.equal).T @ np.abs(w) + z
+        off = np.abs(self.c - self.across @ y - self.equal.T @ w - z)
+        return bool((off <= OWN * size).all()) and abs(float(self.c @ x - self.b @ y - self.e @ w)) <= most
 
     def advance(self) -> None:
         """One predictor and corrector. **Raises** LinAlgError where the Newton matrix is not positive definite in floats."""

@@ -293,7 +293,7 @@ class PriorProgram:
             looks += 1
             g = self.values(lowest, x)
             more = np.setdiff1d(lowest[(g < 0) & minima(g, 2)] if whole else lowest[g < 0], outputs)
-            near = dual.shrink <= close and (rough or dual.value < sought)
+            near = dual.shrink <= close and (rough or dual.worth >= worth)
             enough = near or lack > CLOSE or dual.value < worth
             enough = enough or dual.value - 4 * dual.shrink * dual.loss >= sought  # proofs shrink by a little more
             # Of points roundings are left, and more with each look.

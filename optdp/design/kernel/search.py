@@ -62,6 +62,8 @@ PATIENCE, LITTLE = 3, 0.05
 BESIDE = 2.0**-30
 #: How often outputs move outwards for means, where some are at a limit; by how much farther than floats say, at least.
 STRETCHES, ROOMS = 20, (2.0**-40, 2.0**-35, 2.0**-30)
+#: Which share of the tolerance a floor may be above its program at least.
+ALIKE = 0.02
 #: Which share of the tolerance the meshes' gap may take, the second where meshes are fine: pieces take the rest.
 CLOSE, CLOSER = 0.7, 0.88
 
@@ -240,7 +242,7 @@ class Search:
             close = (0.95 if task.has_density else self.close) * rtol
             last = level == levels - 1 or max(y.size, inputs.size) > FINEST
             most = self.proof.worth / (1 - close) if task.fine and self.proof else -np.inf
-            if found.value * (1 + rtol / 50) < most < found.attained:  # a better floor costs less than finer meshes
+            if found.value * (1 + ALIKE * rtol) < most < found.attained:  # a better floor costs less than finer meshes
                 with suppress(SolverFailure):
                     found = master.solve(task, y, cuts, (most / found.value - 1) / master.ROOM)
                     best, cuts = min(best, found, key=lambda one: one.attained), found.cuts
@@ -420,7 +422,7 @@ class Search:
         dual: Dual | None = None
         first: Dual | None = None
         goal = self.close * self.run.rtol
-        worth = found.value * (1 - (goal if task.fine else 1.4 * self.run.rtol))
+        worth = found.value * ((1 + ALIKE * self.run.rtol) * (1 - goal) if task.fine else 1 - 1.4 * self.run.rtol)
         sought = (found.attained if task.fine else found.value) * (1 - goal)
         # All layers, their means, and all layers once more where these alone are good but for what lies between outputs.
         stages = (1,) if thin or not layers else (0, 1, 2) if task.fine else (0, 1)
@@ -627,7 +629,10 @@ class Search:
         lack = max((1 - dual.value / found.attained) / self.run.rtol, 1e-300)
         share = min(0.5 / lack, 0.5)
         least = float(np.clip(SAFE * np.sqrt(lack / self.close), *NEEDED))
-        y, inputs = (_finer(mesh, weights, share, least, grade=True) for mesh, weights in ((y, over), (inputs, under)))
+        y, inputs = (  # of unbiased mechanisms all lack about as much, and graded meshes only have more cells
+            _finer(mesh, weights, share, least, grade=not task.cost.tilted)
+            for mesh, weights in ((y, over), (inputs, under))
+        )
         return task.mirrored(y), task.mirrored(inputs)
 
 
