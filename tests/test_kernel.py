@@ -169,6 +169,16 @@ def test_graded_meshes_are_fine_beyond_the_cells_that_lack_most(at):
     assert np.array_equal(graded[graded < near], mesh[mesh < near])
 
 
+@settings(max_examples=20)
+@given(at=st.floats(0.02, 0.4), narrow=st.floats(1e-9, 1e-5))
+def test_graded_meshes_have_no_more_cells_than_others(at, narrow):
+    """However many very narrow cells stand together."""
+    mesh = np.unique(np.concatenate([np.linspace(0.0, 1.0, 51), at + narrow * np.arange(40)]))
+    weights = np.random.default_rng(0).random(mesh.size - 1)
+    for share in (0.02, 0.5):
+        assert _finer(mesh, weights, share, grade=True).size <= 2.6 * mesh.size
+
+
 @given(st.lists(st.lists(st.floats(0, 1e6), min_size=4, max_size=4), min_size=1, max_size=5), st.floats(0.05, 0.95))
 def test_entries_cut_to_a_level_have_the_share_that_was_asked_for(rows, share):
     table = np.array(rows) + 1e-6
