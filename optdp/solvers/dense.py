@@ -33,8 +33,8 @@ class Dense(LinearSolver):
     **Arguments:** `tolerance`: of the gap between the program's value and its dual's, relatively; `behind`: solves programs that
     this one does not: with columns without lower limit, infeasible or unbounded, or with too few digits.
 
-    The value is right to the tolerance beside the sum of what is paid: of costs that all but cancel fewer digits are left, and so of
-    values that are far smaller than others.
+    The value is right to the tolerance beside the sum of what is paid: of costs that all but cancel fewer digits are left, and
+    so of values that are far smaller than others.
     """
 
     tolerance: float = 1e-8
