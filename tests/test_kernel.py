@@ -155,6 +155,14 @@ def test_no_program_is_solved_twice(monkeypatch):
     assert len(sizes) > 10 and all(a != b for a, b in pairwise(sizes))
 
 
+def test_programs_that_are_worth_nothing_yet_end_no_search(monkeypatch):
+    """As one that was stopped may be."""
+    old = master.solve
+    monkeypatch.setattr(master, "solve", lambda *asked: replace(old(*asked), value=0.0))
+    found = optdp.solve_kernel(3.0, "abs", rtol=2e-4)
+    assert found.lower_bound <= found.value < 0.126 and found.verify()
+
+
 @settings(max_examples=20)
 @given(at=st.integers(4, 12))
 def test_graded_meshes_are_fine_beyond_the_cells_that_lack_most(at):

@@ -22,9 +22,8 @@ def one_thread() -> Iterator[None]:
     with _Solves.lock, _in_charge():
         if not _Solves.count:
             _Solves.limit = _pools().limit(limits=1, user_api="blas")
-        mine = (
-            _pools().select(threading_layer="openmp").limit(limits=1)
-        )  # of these each thread of Python has its own number
+        # Of these each thread of Python has its own number.
+        mine = _pools().select(threading_layer="openmp").limit(limits=1)
         _Solves.count += 1
     try:
         yield

@@ -242,9 +242,10 @@ class Search:
             close = (0.95 if task.has_density else self.close) * rtol
             last = level == levels - 1 or max(y.size, inputs.size) > FINEST
             most = self.proof.worth / (1 - close) if task.fine and self.proof else -np.inf
-            if found.value * (1 + ALIKE * rtol) < most < found.attained:  # a better floor costs less than finer meshes
+            # A better floor costs less than finer meshes; a program that was stopped may be worth 0.
+            if max(found.value * (1 + ALIKE * rtol), 0.0) < most < found.attained:
                 with suppress(SolverFailure):
-                    found = master.solve(task, y, cuts, (most / found.value - 1) / master.ROOM)
+                    found = master.solve(task, y, cuts, (1 - found.value / most) / master.ROOM)
                     best, cuts = min(best, found, key=lambda one: one.attained), found.cuts
             good = found.attained * task.cost.unit * (1 - 0.9 * rtol)
             for made in (dual,) if dual is self.proof else (self.proof, dual):
