@@ -155,6 +155,40 @@ def test_no_program_is_solved_twice(monkeypatch):
     assert len(sizes) > 10 and all(a != b for a, b in pairwise(sizes))
 
 
+@pytest.mark.parametrize(("eps", "options"), [(3.0, {}), (4.0, {"loss": "squared"}), (6.0, {"unbiased": True})])
+def test_finer_floors_need_atoms_only_next_to_those_that_there_were(monkeypatch, eps, options):
+    """On the same mesh all atoms together make the program worth no less than a quarter of the tolerance."""
+    found, rtol, solve = [], 1e-4, master.solve
+
+    def both(task, y, cuts, share, before=None):
+        one = solve(task, y, cuts, share, before)
+        if before is not None:
+            atoms = one.program.upper[one.program.variables["atom"]]
+            found.append((one.value, solve(task, y, cuts, share).value, np.mean(atoms == 0)))
+        return one
+
+    monkeypatch.setattr(master, "solve", both)
+    assert optdp.solve_kernel(eps, rtol=rtol, **options).gap <= rtol and found
+    for some, every, left_out in found:
+        assert every * (1 - rtol / 20) <= some <= every * (1 + rtol / 4) and left_out > 0.2
+
+
+@given(
+    st.lists(st.floats(0, 1), min_size=2, max_size=20, unique=True),
+    st.lists(st.floats(0, 1), min_size=2, max_size=20, unique=True),
+    st.integers(0, 2**20 - 1),
+)
+def test_nodes_near_atoms_are_within_a_cell_of_them(old, new, chosen):
+    """Of those of another mesh, compared one by one."""
+    old, new = np.unique(old), np.unique(new)
+    on = (chosen >> np.arange(old.size)) & 1
+    floor = Floor.of_hats(old, np.ones(old.size), on.astype(float))
+    one = master.Master(1.0, floor, 1.0, master.Cuts(), None, 1)
+    ends = np.concatenate([[-np.inf], old, [np.inf]])
+    near = [any(ends[i] <= y <= ends[i + 2] for i in np.flatnonzero(on)) for y in new]
+    assert one.atoms_near(new).tolist() == near
+
+
 def test_programs_that_are_worth_nothing_yet_end_no_search(monkeypatch):
     """As one that was stopped may be."""
     old = master.solve

@@ -34,6 +34,8 @@ PERTURBED = ("dual_simplex_cost_perturbation_multiplier", 0.01)
 IDLE, NONE = 6e-3, 1e-12
 #: Rounds of cuts, and cuts in each, after which the floor is taken as it is.
 ROUNDS, CUTS = 80, 150
+#: Atoms of less than this share of all of a floor are none to the next finer mesh.
+SPECK = 1e-5
 #: Inputs that are looked at in each stretch on which the loss is smooth; and at the end, when it may be largest between these.
 INNER = 3, 9
 #: How many times the tolerance the loss may be larger there; up to which tolerance it is looked at.
@@ -73,6 +75,14 @@ class Master:
     program: LinearProgram
     rounds: int
 
+    def atoms_near(self, y: np.ndarray) -> np.ndarray:
+        """Which nodes of another mesh are within a cell of an atom of this one's floor."""
+        nodes = np.append(np.insert(self.floor.y, 0, -np.inf), np.inf)
+        on = np.flatnonzero(self.floor.atoms > SPECK * self.floor.total)
+        first, last = np.searchsorted(y, nodes[on]), np.searchsorted(y, nodes[on + 2], side="right")
+        change = np.bincount(first, minlength=y.size + 1) - np.bincount(last, minlength=y.size + 1)
+        return np.asarray(np.cumsum(change)[:-1] > 0)
+
 
 def rows(task: Task, y: np.ndarray, cuts: Cuts) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """(hats, atoms, nu): coefficients of the floor in the cuts, and their constants."""
@@ -99,8 +109,12 @@ def usual(task: Task) -> LinearSolver:
     return Dense(behind=found) if task.prior is None else replace(found, options=(*found.options, PERTURBED))
 
 
-def solve(task: Task, y: np.ndarray, cuts: Cuts, rtol: float) -> Master:
-    """The best floor on the mesh `y`, to the relative tolerance `rtol` between the program's value and the floor's own."""
+def solve(task: Task, y: np.ndarray, cuts: Cuts, rtol: float, before: Master | None = None) -> Master:
+    """The best floor on the mesh `y`, to the relative tolerance `rtol` between the program's value and the floor's own.
+
+    `before`: that of a coarser mesh; for a worst case only where it has atoms may this one have any, and few unknowns of atoms
+    are left. (Averages have many atoms.)
+    """
     fold, scale, growth, prior = Fold(y.size, task.symmetric), task.scale, task.growth, task.prior
     thin = max(scale, 1.0)  # about 1/m(all): floors are in units of its inverse
     n, values = fold.count, 1 if prior is None else int(task.groups[-1]) + 1
@@ -109,8 +123,11 @@ def solve(task: Task, y: np.ndarray, cuts: Cuts, rtol: float) -> Master:
     # Of losses in steps the inputs looked at stand for all others if the floor is atoms; of windows that are much narrower than
     # these inputs are apart only if it is none.
     apart = task.smooth and prior is not None and task.width * prior[0].size < APART
+    allowed = np.full(n, not apart)
+    if before is not None and prior is None and not task.in_steps:
+        allowed = before.atoms_near(y)[:n]
     most = np.concatenate([
-        np.full(values, np.inf), np.full(n, 0.0 if task.in_steps else np.inf), np.full(n, 0.0 if apart else np.inf)
+        np.full(values, np.inf), np.full(n, 0.0 if task.in_steps else np.inf), np.where(allowed, np.inf, 0.0)
     ])  # fmt: skip
     program = LinearProgram(
         np.concatenate([price, np.zeros(2 * n)]), whole[None], np.array([thin * np.exp(-task.eps)]),

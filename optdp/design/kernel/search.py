@@ -217,7 +217,7 @@ class Search:
                 if not (start or self.run.left()):
                     raise SolverFailure("the time limit was reached before the tolerance", LinearStatus.TIME_LIMIT)
                 self.run.progress(f"{y.size} outputs, {inputs.size} inputs", self.bound, self.value)
-                found = start[0] if start else master.solve(task, y, cuts, rtol / 20)
+                found = start[0] if start else master.solve(task, y, cuts, rtol / 20, found)
                 best = found if best is None or found.attained <= best.attained else best
                 dual, start = start[1] if start else self._dual(found, y, inputs), None
             except SolverFailure as failure:  # the last floor, and the last prior that there was time for
@@ -245,7 +245,7 @@ class Search:
             # A better floor costs less than finer meshes; a program that was stopped may be worth 0.
             if max(found.value * (1 + ALIKE * rtol), 0.0) < most < found.attained:
                 with suppress(SolverFailure):
-                    found = master.solve(task, y, cuts, (1 - found.value / most) / master.ROOM)
+                    found = master.solve(task, y, cuts, (1 - found.value / most) / master.ROOM, found)
                     best, cuts = min(best, found, key=lambda one: one.attained), found.cuts
             good = found.attained * task.cost.unit * (1 - 0.9 * rtol)
             for made in (dual,) if dual is self.proof else (self.proof, dual):
@@ -261,7 +261,7 @@ class Search:
                 if self.gap > rtol and unsolved and self.run.left():
                     # A floor nearer to the program's value costs less than finer meshes.
                     with suppress(SolverFailure):
-                        found = master.solve(task, y, cuts, rtol / 100)
+                        found = master.solve(task, y, cuts, rtol / 100, found)
                         self._keep_value(found, PIECES if last else PIECES // 2)
             if self.gap <= rtol:
                 break
