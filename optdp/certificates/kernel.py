@@ -361,7 +361,8 @@ class _Layer:
                     if min(reach[i], reach[i + 1]) < t < max(reach[i], reach[i + 1]):
                         inner.add(x[i] + (x[i + 1] - x[i]) * (t - reach[i]) / (reach[i + 1] - reach[i]))
         nodes = sorted(set(x) | inner) if inner else x
-        long = 4 * size if len(nodes) > len(x) else 2 * size
+        times = 4 if len(nodes) > len(x) else 2
+        long, places = times * size, times * work.words([*x, *reach, *(centre or ())])
         each = 4 + degree**2 / 10 + 0.1 * len(prior or ()) + (15 + 8 * len(dual.knots)) * work.flint(long)
         work.count(len(nodes) * each)
         lam, t = _along(x, density, nodes), _along(x, reach, nodes)
@@ -381,7 +382,7 @@ class _Layer:
                 subtract = square * threshold * threshold
                 dual.value -= (square * off * off).integral()(arb(1)) * arb(q - p)
             cells.append(Cell(p, q, middle[i], middle[i + 1], weight, subtract))
-        self.sweep = over = Sweep(cells, dual.branches, -1, 2 * long, dual.terms)
+        self.sweep = over = Sweep(cells, dual.branches, -1, 2 * places, dual.terms)
         dual.terms = over.terms
         mass, *_, value = over.totals
         dual.mass, dual.value = dual.mass + mass, dual.value + value

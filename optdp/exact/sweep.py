@@ -221,10 +221,9 @@ class Sweep:
     ) -> None:
         degree, weight = max(map(len, branches.rows)), max(c.weight.length() for c in cells)
         number, knots = work.flint(size + work.words(branches.knots)), len(branches.knots)
-        #: Microseconds for the integral of one branch up to the share of one cell (`_parts`); and for the whole integral and that
-        #: between two limits that move, on one piece, where those are known.
+        #: Microseconds for the integral of one branch up to the share of one cell (`_parts`); and `each` for the whole integral
+        #: and that between two limits that move, on one piece, where those are known.
         self.part = (3 + 0.6 * degree**2 + 0.02 * degree**3) * (11 + weight) / 12
-        self.each = (knots + 2) * (4 + number) + 2 * self.part + (degree + weight) ** 2 / 20
         # A knot enters each cell, and leaves it.
         sums = (2 + degree + degree**2 / 7) * (7 + weight) / 8
         work.count(len(cells) * ((2 + knots) * number + sums) + (2 * knots + 1) * (4 + degree**2 / 5))
@@ -241,6 +240,8 @@ class Sweep:
         self.terms = _terms(branches, sign) if terms is None else terms
         #: Whether primitives do: weights are linear, and no digits are lost in quotients by the square of a change of place.
         self.plain = not any(c.weight.length() > 2 or 0 < c.high - c.low < NARROW for c in cells)
+        ends = 30 + degree**2 / 2 if self.plain else 3 * (knots + 2) + 2 * self.part
+        self.each = (knots + 2) + 2 * (2 + math.log2(knots + 1)) * number + ends + (degree + weight) ** 2 / 20
 
     @cached_property
     def _moments(self) -> list[list[arb_poly]]:
@@ -357,9 +358,8 @@ class Sweep:
         low, high, knots = a(at), b(at), len(self.offsets)
         if high <= low:
             return arb_poly()
-        turns = [path.limit(at) for path in self.paths]
-        first = bisect_right(turns, low)
-        last = max(first, bisect_left(turns, high))
+        first = bisect_right(self.paths, low, key=lambda path: path.limit(at))
+        last = max(first, bisect_left(self.paths, high, key=lambda path: path.limit(at)))
         total = self._upto(last, b, v) - self._upto(first, a, v)
         for k in range(first, last):
             total += self._upto(knots + 1 + k, self.paths[k].limit)

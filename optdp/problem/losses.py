@@ -34,6 +34,8 @@ Rows = tuple[tuple[Fraction, ...], tuple[tuple[Fraction, ...], ...]]
 
 #: The epsilon that pieces of powers are for where none is given, and the share of a window's loss that is nothing.
 USUAL, NOTHING = 10.0, 1e-6
+#: For powers below 1: what the loss next to 0 may be, where it is one piece, and the least distance up to which it is.
+SPECK, NEAREST = 1e-5, 1e-12
 
 
 class Loss(Tagged, root=True):
@@ -248,7 +250,11 @@ class Power(DistanceLoss):
             return _mirrored([Fraction(0)], [[Fraction(0)] * int(self.exponent) + [Fraction(1)]], unit)
         # The best windows of an eps are about e^(-eps/(1 + q)) wide, half of it on each side of an input (which for large q is
         # all that counts), and of the loss within one that nearer to 0 is nothing.
-        breaks, *sides = fit.power(self.exponent, math.exp((math.log(NOTHING) - eps) / (1 + self.exponent)) / 2)
+        q = self.exponent
+        near = NOTHING ** (1 / (1 + q))
+        if q < 1:  # atoms are where inputs are: one loses all of what pieces above the loss are next to 0
+            near = min(near, max(SPECK ** (1 / q), NEAREST))
+        breaks, *sides = fit.power(q, near * math.exp(-eps / (1 + q)) / 2)
         with ctx.workprec(enclosures.PRECISION):
             whole = enclosures.ball(unit) ** enclosures.ball(self.exponent)
             scale = enclosures.lower(whole) if below else enclosures.upper(whole)

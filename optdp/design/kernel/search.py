@@ -38,7 +38,7 @@ NOTHING = 1e-290
 #: At most how many pieces a floor is cut into; where a search was stopped, and then at least.
 PIECES, FEW, LEAST = 8192, 2048, 64
 #: Pieces times knots of the loss whose exact value takes about a second.
-EXACT = 1600
+EXACT = 3000
 #: At least and at most how many times as many cells a finer mesh has.
 GROWS = 1.35, 2.25
 #: For a worst case at least a little more than gaps ask for that fall with the square of the number of cells, in these limits.
@@ -223,7 +223,7 @@ class Search:
             except SolverFailure as failure:  # the last floor, and the last prior that there was time for
                 self.message, self.stopped = str(failure), failure.status is LinearStatus.TIME_LIMIT
                 if self.proof is not None and self.proof is not proven:
-                    self._keep_bound(self.proof)
+                    self._keep_bound(self.proof, np.inf if best is None else best.attained)
                 if best is not None and best is not enclosed:
                     self._keep_value(best)
                 break
@@ -460,8 +460,10 @@ class Search:
         self.reaches = inputs, reaches
         return dual
 
-    def _keep_bound(self, dual: Dual) -> None:
-        """The exact bound of the dual, with windows that shrink more until it is good."""
+    def _keep_bound(self, dual: Dual, attained: float = np.inf) -> None:
+        """The exact bound of the dual, with windows that shrink more until it is good; where the time is up, until it makes the
+        bracket below what is `attained` at most twice as wide.
+        """
         rtol, shrink = self.run.rtol, dual.shrink
         shares = [1.25 * shrink + 1e-12, 4 * shrink + rtol / 200, 4 * shrink + rtol / 20]
         if not self.task.cost.jumps:  # powers are proven from pieces below them, which large eps magnify
@@ -469,6 +471,8 @@ class Search:
         for share in shares:
             bound = self._take(certificate(dual, share)) / self.task.cost.unit
             if bound >= dual.value * (1 - rtol / 20) - 4 * share * dual.loss:
+                return
+            if attained - bound <= 2 * (attained - dual.value) and not self.run.left():
                 return
         self.proof = None  # another that promises less may prove more
 
