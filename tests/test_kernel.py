@@ -27,6 +27,7 @@ from optdp.exact.fields import Fields
 from optdp.mechanisms import baselines
 from optdp.problem.losses import Power
 from optdp.solvers import dense
+from optdp.solvers.lp import SolverFailure
 
 
 @pytest.fixture(scope="module")
@@ -187,6 +188,21 @@ def test_nodes_near_atoms_are_within_a_cell_of_them(old, new, chosen):
     ends = np.concatenate([[-np.inf], old, [np.inf]])
     near = [any(ends[i] <= y <= ends[i + 2] for i in np.flatnonzero(on)) for y in new]
     assert one.atoms_near(new).tolist() == near
+
+
+def test_programs_of_the_widest_scales_are_solved(monkeypatch):
+    """Unbiased at eps = 30 with rtol = 4e-4 ended with a gap of 1: multipliers of programs worth 0 are roundings alone."""
+    found, solve = [], master.solve
+
+    def once(*asked):
+        if found:
+            raise SolverFailure("enough")
+        found.append(solve(*asked))
+        return found[0]
+
+    monkeypatch.setattr(master, "solve", once)
+    assert 6.3e-10 < optdp.solve_kernel(30.0, unbiased=True, rtol=4e-4).value < 1e-7
+    assert found[0].attained < 1e-7
 
 
 def test_programs_that_are_worth_nothing_yet_end_no_search(monkeypatch):

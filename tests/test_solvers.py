@@ -203,6 +203,17 @@ def test_interior_points_tell_small_costs_beside_large_ones(small):
     assert Dense().solve(program).objective == pytest.approx(5 / 6, rel=1e-6)
 
 
+def test_interior_points_solve_programs_that_cost_nothing():
+    """Their multipliers are roundings; `least` says beside which costs."""
+    rows = csr_matrix([[1.0, 2.0, 0.0], [0.0, 1.0, 1.0]])
+    program = LinearProgram([0.0, 0.0, 1.0], rows, [1.0, 1e-3], [INF, INF])
+    found = _solved(program, 1e-8, INF, 1e-3)
+    assert found is not None and found.usable and 0 <= found.objective < 1e-9
+    assert _solved(program, 1e-8, INF) is None  # HiGHS is asked
+    with pytest.raises(ValueError, match="least"):
+        Dense(least=2.0)
+
+
 def blas_threads():
     return [pool["num_threads"] for pool in threadpoolctl.threadpool_info() if pool["user_api"] == "blas"]
 

@@ -31,7 +31,8 @@ class Dense(LinearSolver):
     """Interior points for programs whose rows have hardly a zero.
 
     **Arguments:** `tolerance`: of the gap between the program's value and its dual's, relatively; `behind`: solves programs that
-    this one does not: with columns without lower limit, infeasible or unbounded, or with too few digits.
+    this one does not: with columns without lower limit, infeasible or unbounded, or with too few digits; `least`: what is paid
+    counts as this share of the largest cost at least, as where nothing need be paid.
 
     The value is right to the tolerance beside the sum of what is paid: of costs that all but cancel fewer digits are left, and
     so of values that are far smaller than others.
@@ -39,15 +40,17 @@ class Dense(LinearSolver):
 
     tolerance: float = 1e-8
     behind: LinearSolver = field(default_factory=Highs)
+    least: float = 0.0
 
     name = "interior points"
 
     def __post_init__(self) -> None:
         require.real("tolerance", self.tolerance, low=1e-12, high=1e-2)
+        require.real("least", self.least, low=0.0, high=1.0)
 
     def solve(self, program: LinearProgram, *, time_limit: float = math.inf) -> LinearResult:
         end = time.perf_counter() + time_limit
-        found = _solved(program, self.tolerance, end)
+        found = _solved(program, self.tolerance, end, self.least)
         if found is not None:
             return found
         left = end - time.perf_counter()
@@ -58,7 +61,7 @@ class Dense(LinearSolver):
 
 
 @np.errstate(all="ignore")  # what is not finite ends it
-def _solved(program: LinearProgram, tolerance: float, end: float) -> LinearResult | None:
+def _solved(program: LinearProgram, tolerance: float, end: float, nought: float = 0.0) -> LinearResult | None:
     """The best point, or None: of min c.x with A x >= b, E x = e, x >= 0, where x is what is above the lower limits."""
     if not np.isfinite(program.lower).all() or (program.lower > program.upper).any():
         return None
@@ -93,7 +96,8 @@ def _solved(program: LinearProgram, tolerance: float, end: float) -> LinearResul
     values, y, w, z, steps = best
     x, row_dual, reduced_cost = program.lower.copy(), np.zeros(program.row_lower.size), np.zeros(program.cost.size)
     x[free] += values
-    if not point.proves(*best[:4], GAP * tolerance * float(np.abs(program.cost) @ np.abs(x))):
+    costs = np.abs(program.cost)
+    if not point.proves(*best[:4], GAP * tolerance * float(max(costs @ np.abs(x), nought * costs.max(initial=0.0)))):
         return None
     of_low, of_high, of_tops = np.split(y, [low.size, low.size + high.size])
     row_dual[low] += of_low
@@ -132,11 +136,12 @@ class _Point:
 
     def proves(self, x: np.ndarray, y: np.ndarray, w: np.ndarray, z: np.ndarray, most: float) -> bool:
         """Whether the gap is at `most` this, and each reduced cost is right beside what it is summed from: next to the largest
-        cost a small one may be off by more than it is.
+        cost a small one may be off by more than it is. (Where all that is paid is 0, so are the multipliers, up to roundings.)
         """
         size = np.abs(self.c) + np.abs(self.across) @ y + np.abs(self.equal).T @ np.abs(w) + z
         off = np.abs(self.c - self.across @ y - self.equal.T @ w - z)
-        return bool((off <= OWN * size).all()) and abs(float(self.c @ x - self.b @ y - self.e @ w)) <= most
+        right = (off <= OWN * size) | (off * x.max(initial=0.0) <= most)
+        return bool(right.all()) and abs(float(self.c @ x - self.b @ y - self.e @ w)) <= most
 
     def advance(self) -> None:
         """One predictor and corrector. **Raises** LinAlgError where the Newton matrix is not positive definite in floats."""

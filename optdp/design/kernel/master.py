@@ -32,6 +32,8 @@ FINE = replace(HIGHS, tolerance=1e-10)
 PERTURBED = ("dual_simplex_cost_perturbation_multiplier", 0.01)
 #: Which share of all duals those of cuts that are not active may have where programs end beside vertices; in a vertex they are 0.
 IDLE, NONE = 6e-3, 1e-12
+#: Values below this share of the largest cost are as good as 0: those of the first rounds are.
+NOUGHT = 1e-3
 #: Rounds of cuts, and cuts in each, after which the floor is taken as it is.
 ROUNDS, CUTS = 80, 150
 #: Atoms of less than this share of all of a floor are none to the next finer mesh.
@@ -106,7 +108,9 @@ def usual(task: Task) -> LinearSolver:
     found = FINE if task.cost.tilted and task.eps < 1 else HIGHS
     if task.solver or not task.fine:
         return task.solver or found
-    return Dense(behind=found) if task.prior is None else replace(found, options=(*found.options, PERTURBED))
+    return (
+        Dense(behind=found, least=NOUGHT) if task.prior is None else replace(found, options=(*found.options, PERTURBED))
+    )
 
 
 def solve(task: Task, y: np.ndarray, cuts: Cuts, rtol: float, before: Master | None = None) -> Master:
