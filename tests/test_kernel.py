@@ -960,6 +960,22 @@ def test_once_time_is_up_one_proof_that_is_nearly_as_good_will_do(monkeypatch):
     assert found.status is optdp.Status.TIME_LIMIT and len(proofs) == 1 and found.gap < 0.01 and found.verify()
 
 
+@pytest.mark.parametrize("attained", [-np.inf, np.inf])
+def test_a_proof_that_fails_is_not_the_last_one_where_nothing_is_attained(monkeypatch, attained):
+    """Once time is up any would do, also one that proves nothing, where no floor was known or none reached every mean."""
+    proofs, late, bound = [], [], Search._keep_bound
+
+    def kept(search, dual, *of):
+        late.append(1)
+        monkeypatch.setattr(Search, "_take", lambda search, made: proofs.append(made) or -np.inf)
+        bound(search, dual, attained)
+
+    monkeypatch.setattr(Search, "_keep_bound", kept)
+    monkeypatch.setattr(Run, "left", lambda run: 100.0 * (not late))
+    optdp.solve_kernel(2, "abs", rtol=1e-3)
+    assert len(proofs) >= 3
+
+
 @pytest.mark.parametrize(("q", "eps"), [(0.45, 1.0), (0.5, 4.0), (0.7, 3.0), (0.9, 12.0)])
 def test_powers_below_one_are_nothing_next_to_0(q, eps):
     """Where atoms are at inputs, all that pieces above them are there is lost: 1.4e-3 at 0 was, and gaps never below 3e-4."""

@@ -223,7 +223,7 @@ class Search:
             except SolverFailure as failure:  # the last floor, and the last prior that there was time for
                 self.message, self.stopped = str(failure), failure.status is LinearStatus.TIME_LIMIT
                 if self.proof is not None and self.proof is not proven:
-                    self._keep_bound(self.proof, np.inf if best is None else best.attained)
+                    self._keep_bound(self.proof, -np.inf if best is None else best.attained)
                 if best is not None and best is not enclosed:
                     self._keep_value(best)
                 break
@@ -460,7 +460,7 @@ class Search:
         self.reaches = inputs, reaches
         return dual
 
-    def _keep_bound(self, dual: Dual, attained: float = np.inf) -> None:
+    def _keep_bound(self, dual: Dual, attained: float = -np.inf) -> None:
         """The exact bound of the dual, with windows that shrink more until it is good; where the time is up, until it makes the
         bracket below what is `attained` at most twice as wide.
         """
@@ -472,7 +472,7 @@ class Search:
             bound = self._take(certificate(dual, share)) / self.task.cost.unit
             if bound >= dual.value * (1 - rtol / 20) - 4 * share * dual.loss:
                 return
-            if attained - bound <= 2 * (attained - dual.value) and not self.run.left():
+            if bound >= 2 * dual.value - attained > -np.inf and not self.run.left():
                 return
         self.proof = None  # another that promises less may prove more
 
