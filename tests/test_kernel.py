@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 import optdp
 from optdp.certificates.base import Certificate
 from optdp.design.finite_kernel import plain_program
-from optdp.design.kernel import master
+from optdp.design.kernel import master, search
 from optdp.design.kernel.floor import Cost, Floor
 from optdp.design.kernel.search import Search, _finer, _levels
 from optdp.design.kernel.task import Task
@@ -881,20 +881,43 @@ def test_no_input_loses_more_than_the_floor_is_said_to(monkeypatch, eps, options
         assert losses.max() <= one.value * (1 + 2 * master.ROOM * rtol / 20)
 
 
-@example(([0.5, 0.5], [1.0, 1.0], [0.0, 0.0]), "abs", 1.0, 0.3, 0.0)
-@given(
-    st.integers(1, 12).flatmap(lambda n: st.tuples(*(st.lists(st.floats(0, 1), min_size=n + 1, max_size=n + 1),) * 3)),
-    st.sampled_from(["abs", "squared", optdp.Pinball(0.2)]), st.floats(0.05, 8), st.floats(0, 1), st.floats(0, 0.99),
-)  # fmt: skip
-def test_windows_are_the_least_that_hold_their_mass(parts, loss, eps, x, share):
-    """Whatever atoms and gaps the floor has: mass at least the window's within the reach, and less within less."""
+#: Steps between nodes, heights and atoms.
+PARTS = st.integers(1, 12).flatmap(
+    lambda n: st.tuples(*(st.lists(st.floats(0, 1), min_size=n + 1, max_size=n + 1),) * 3)
+)
+
+
+def _floor(parts, eps, share):
+    """One with atoms and gaps whose mass is this share of the way from e^-eps to 1."""
     steps, heights, atoms = map(np.array, parts)
     y = np.concatenate([[0.0], np.cumsum(steps + 0.01)])[:-1]
     y = y / y[-1] if y.size > 1 else y
     whole = Floor.of_hats(y, np.where(heights < 0.3, 0.0, heights), np.where(atoms < 0.6, 0.0, atoms))
     assume(whole.total > 1e-3)
     mass = np.exp(-eps) + share * -np.expm1(-eps)
-    floor = Floor(y, *(part * mass / whole.total for part in (whole.left, whole.right, whole.atoms)))
+    return Floor(y, *(part * mass / whole.total for part in (whole.left, whole.right, whole.atoms)))
+
+
+@given(PARTS, st.sampled_from(["abs", optdp.Pinball(0.2), optdp.Pinball(0.7)]), st.floats(0.05, 9), st.floats(0, 0.99))
+def test_losses_of_two_lines_are_known_from_masses_and_moments(parts, loss, eps, share):
+    """Of many inputs, as the sum over the cells of windows of few; what is far away was interpolated, and too high."""
+    floor = _floor(parts, eps, share)
+    cost, growth = Cost.of_problem(optdp.Problem(optdp.LDP(eps), (0, 1), loss)), np.expm1(eps)
+    x, a, b = floor.samples(cost, growth, 4)
+    assert floor.values(x, a, b, cost, growth, 1) == pytest.approx(floor.values(x, a, b, cost, growth), abs=1e-10)
+
+
+@example(([0.5, 0.5], [1.0, 1.0], [0.0, 0.0]), "abs", 1.0, 0.3, 0.0)
+@given(
+    PARTS,
+    st.sampled_from(["abs", "squared", optdp.Pinball(0.2)]),
+    st.floats(0.05, 8),
+    st.floats(0, 1),
+    st.floats(0, 0.99),
+)
+def test_windows_are_the_least_that_hold_their_mass(parts, loss, eps, x, share):
+    """Whatever atoms and gaps the floor has: mass at least the window's within the reach, and less within less."""
+    floor = _floor(parts, eps, share)
     cost, growth, at = Cost.of_problem(optdp.Problem(optdp.LDP(eps), (0, 1), loss)), np.expm1(eps), np.array([x])
     (a,), (b,) = floor.ends(at, cost, growth)
     (p, q), width = cost.slopes, floor.window(growth)
@@ -974,6 +997,19 @@ def test_a_proof_that_fails_is_not_the_last_one_where_nothing_is_attained(monkey
     monkeypatch.setattr(Run, "left", lambda run: 100.0 * (not late))
     optdp.solve_kernel(2, "abs", rtol=1e-3)
     assert len(proofs) >= 3
+
+
+def test_time_that_is_up_at_the_finest_mesh_is_said_to_be(monkeypatch):
+    """The finest mesh was said to have been reached, though its program had been stopped."""
+    late, bound = [], Search._keep_bound
+    monkeypatch.setattr(Search, "_keep_bound", lambda search, *of: late.append(1) or bound(search, *of))
+    monkeypatch.setattr(search, "FINEST", 1)
+    for left, status in ((100.0, optdp.Status.GAP), (0.0, optdp.Status.TIME_LIMIT)):
+        late.clear()
+        monkeypatch.setattr(Run, "left", lambda run, left=left: left if late else 100.0)
+        found = optdp.solve_kernel(2, "abs", rtol=1e-6)
+        assert found.status is status and found.gap > 1e-6
+        assert ("time limit" in found.program.message) == (not left)
 
 
 @pytest.mark.parametrize(("q", "eps"), [(0.45, 1.0), (0.5, 4.0), (0.7, 3.0), (0.9, 12.0)])

@@ -18,6 +18,8 @@ from optdp.problem.problem import Problem
 
 #: At most so many knots of the loss are looked at in integrals.
 KNOTS = 8
+#: Up to here E - 1 times the roundings of masses and moments are little beside a loss.
+GROWN = 1e4
 #: Beside a jump.
 SIDE = 1e-11
 #: Bends of fitted pieces that are closer to 0 than this are one at 0.
@@ -454,15 +456,28 @@ class Floor:
         if cost.square:
             mass, first, second = self.powers
             out = out + second - (a + b) * first + a * b * mass
-        elif x.size <= most:
+        elif x.size <= most or cost.lines is not None:
             out = out + self.far(x, cost) - out * self.total
         else:
             some = np.unique(np.append(np.arange(0, x.size, int(x.size // most) + 1), x.size - 1))
             out = out + np.interp(x, x[some], self.far(x[some], cost)) - out * self.total
+        if cost.lines is not None and x.size > most and growth < GROWN:
+            return np.asarray(out + growth * self._between_lines(x, a, b, cost))
         near = self.within(x, a, b, excess, cost.cuts)
         on = np.flatnonzero(self.atoms)
         at = excess(np.arange(x.size)[:, None], self.y[on][None])
         return np.asarray(out + growth * (near + np.minimum(at, 0.0) @ self.atoms[on]))
+
+    def _between_lines(self, x: np.ndarray, a: np.ndarray, b: np.ndarray, cost: Cost) -> np.ndarray:
+        """int (L(y - x) - nu) m(dy) from a to b for a loss of two lines: from masses and moments up to a, x and b alone."""
+        assert cost.lines is not None
+        middle = np.clip(x, a, b)
+        masses = self.cdf(np.array([a, middle, b]), closed=True)
+        masses[0] = self.cdf(a, closed=False)
+        below, above = cost.lines
+        mass, moment = np.diff(masses, axis=0), np.diff(self.moment(masses), axis=0)
+        first, second = moment - x * mass
+        return np.asarray(below * first + above * second - cost.nu(x, a, b) * mass.sum(axis=0))
 
     def samples(
         self, cost: Cost, growth: float, inner: int, high: float = 1.0

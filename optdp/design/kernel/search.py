@@ -266,7 +266,10 @@ class Search:
             if self.gap <= rtol:
                 break
             if last:
-                if not coarse:
+                self.stopped = not self.run.left()
+                if self.stopped:
+                    self.message = "the time limit was reached before the tolerance"
+                elif not coarse:
                     self.message = "the finest mesh was reached before the tolerance"
                 break
             y, inputs = self._refined(found, dual, y, inputs)
@@ -504,7 +507,8 @@ class Search:
         idle = 0
         if self.stopped or not self.run.left():  # three seconds more, and a third of the limit
             law = task.problem.loss.branches(task.problem.domain.exact_width, True, task.eps)
-            most = int(np.clip(EXACT * (3 + self.run.time_limit / 3) / (1 + len(law.knots)), LEAST, FEW))
+            few = FEW if task.cost.lines is None else PIECES  # of two lines losses are known from moments alone
+            most = int(np.clip(EXACT * (3 + self.run.time_limit / 3) / (1 + len(law.knots)), LEAST, few))
         for _ in range(CUTTINGS):
             pieces = _mirrored(*floor.pieces(counts), task)
             if best is not None and pieces[0].size > most:
