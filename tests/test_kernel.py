@@ -156,7 +156,10 @@ def test_no_program_is_solved_twice(monkeypatch):
     assert len(sizes) > 10 and all(a != b for a, b in pairwise(sizes))
 
 
-@pytest.mark.parametrize(("eps", "options"), [(3.0, {}), (4.0, {"loss": "squared"}), (4.0, {"unbiased": True})])
+@pytest.mark.parametrize(
+    ("eps", "options"),
+    [(3.0, {}), (4.0, {"loss": "squared"}), pytest.param(4.0, {"unbiased": True}, marks=pytest.mark.soak)],
+)
 def test_finer_floors_need_atoms_only_next_to_those_that_there_were(monkeypatch, eps, options):
     """On the same mesh all atoms together make the program worth no less than a quarter of the tolerance."""
     found, rtol, solve = [], 1e-4, master.solve
@@ -320,8 +323,9 @@ def test_bounded_outputs_cost_more_and_stay_inside(solved):
 
 
 @pytest.mark.parametrize(
-    "eps, times, gap", [(2.0, 1.001, 1e-3), (4.0, 1.05, 1e-3), (4.0, 1.5, 2e-3), (6.0, 4.0, 1e-3), (6.0, 1.05, 5e-3)]
-)
+    "eps, times, gap", [(2.0, 1.001, 1e-3), (4.0, 1.05, 1e-3), (6.0, 4.0, 1e-3), (6.0, 1.05, 5e-3),
+                         pytest.param(4.0, 1.5, 2e-3, marks=pytest.mark.soak)]
+)  # fmt: skip
 def test_unbiased_mechanisms_close_where_limits_bind(eps, times, gap):
     """Outputs just beyond what the means at the ends ask for: proofs have rays there, and what is sent reaches every mean.
 
@@ -535,7 +539,8 @@ def test_powers_that_are_no_polynomials_at_large_epsilon():
 
 @pytest.mark.parametrize(
     "eps, loss",
-    [(1.0, optdp.Pieces((0, 0.3), ((0, 1), (1, 1)))), (2.0, optdp.Pieces((0, 0.25, 0.6), ((0, 1), (1, 1), (2, 1)))),
+    [(1.0, optdp.Pieces((0, 0.3), ((0, 1), (1, 1)))),
+     pytest.param(2.0, optdp.Pieces((0, 0.25, 0.6), ((0, 1), (1, 1), (2, 1))), marks=pytest.mark.soak),
      (0.5, lambda d: d**2 + 0.5 * (d > 0.2))],
 )  # fmt: skip
 def test_losses_that_jump_are_bracketed(eps, loss):
@@ -729,7 +734,7 @@ def test_unbiased_averages_where_the_ends_of_the_domain_have_no_weight(eps, poin
     [
         (0.5, "uniform"), (0.5, optdp.Density((0.25, 0.5), ((4,),))),
         # Hardly any density at an end, and windows one end of which all but stands still.
-        (0.01, optdp.Density.beta(3, 1)),
+        pytest.param(0.01, optdp.Density.beta(3, 1), marks=pytest.mark.soak),
         *(pytest.param(eps, optdp.Density.beta(2, 5), marks=pytest.mark.soak) for eps in (0.1, 1.0)),
         (0.2686, optdp.Density.beta(5, 8)),
     ],
@@ -869,7 +874,10 @@ def test_losses_of_two_lines_are_integrated_in_closed_form(loss, seed):
         np.testing.assert_allclose(floor.far(x, cost, mirrored=mirrored), plain, atol=1e-13)
 
 
-@pytest.mark.parametrize(("eps", "options"), [(2.0, {}), (3.0, {"loss": "squared"}), (4.0, {"unbiased": True})])
+@pytest.mark.parametrize(
+    ("eps", "options"),
+    [(2.0, {}), pytest.param(3.0, {"loss": "squared"}, marks=pytest.mark.soak), (4.0, {"unbiased": True})],
+)
 def test_no_input_loses_more_than_the_floor_is_said_to(monkeypatch, eps, options):
     """Between the inputs that a search looks at the loss is no larger, but for what it may be."""
     found, rtol, solve = [], 1e-4, master.solve
@@ -999,17 +1007,46 @@ def test_a_proof_that_fails_is_not_the_last_one_where_nothing_is_attained(monkey
     assert len(proofs) >= 3
 
 
-def test_time_that_is_up_at_the_finest_mesh_is_said_to_be(monkeypatch):
-    """The finest mesh was said to have been reached, though its program had been stopped."""
-    late, bound = [], Search._keep_bound
-    monkeypatch.setattr(Search, "_keep_bound", lambda search, *of: late.append(1) or bound(search, *of))
+@pytest.mark.parametrize(("name", "status"), [
+    ("", optdp.Status.GAP), ("_keep_bound", optdp.Status.TIME_LIMIT), ("_keep_value", optdp.Status.GAP),
+])  # fmt: skip
+def test_time_that_is_up_at_the_finest_mesh_is_said_to_be(monkeypatch, name, status):
+    """The finest mesh was said to have been reached, though pieces were fewer than there might have been; and where time is up
+    only when nothing is left to be done, the limit was.
+    """
+    late, solve = [], master.solve
     monkeypatch.setattr(search, "FINEST", 1)
-    for left, status in ((100.0, optdp.Status.GAP), (0.0, optdp.Status.TIME_LIMIT)):
-        late.clear()
-        monkeypatch.setattr(Run, "left", lambda run, left=left: left if late else 100.0)
-        found = optdp.solve_kernel(2, "abs", rtol=1e-6)
-        assert found.status is status and found.gap > 1e-6
-        assert ("time limit" in found.program.message) == (not left)
+    monkeypatch.setattr(master, "solve", lambda task, y, cuts, rtol, *of: solve(task, y, cuts, rtol / 10, *of))
+    if name:
+        last = getattr(Search, name)
+        monkeypatch.setattr(Search, name, lambda search, *of: late.append(1) or last(search, *of))
+    monkeypatch.setattr(Run, "left", lambda run: 100.0 * (not late))
+    found = optdp.solve_kernel(2, "abs", rtol=1e-6)
+    assert bool(late) == bool(name) and found.status is status and found.gap > 1e-6
+    assert ("time limit" in found.program.message) == (status is optdp.Status.TIME_LIMIT)
+
+
+def test_more_time_is_not_asked_for_where_it_is_of_no_use(monkeypatch):
+    """Time was said to have been short where the domain's floats are too far apart for what is asked."""
+    fine, late, refine, bound = [], [], Search._refined, Search._keep_bound
+    monkeypatch.setattr(Search, "_refined", lambda search, *of: fine.append(1) or refine(search, *of))
+    monkeypatch.setattr(Search, "_keep_bound", lambda search, *of: late.extend(fine) or bound(search, *of))
+    monkeypatch.setattr(Run, "left", lambda run: 100.0 * (not late))
+    found = optdp.solve_kernel(1, "abs", domain=(1e6, 1e6 + 2**-20), rtol=1e-5)
+    assert late and found.gap > 1e-5 and found.status is optdp.Status.GAP and "too far apart" in found.program.message
+
+
+def test_pieces_are_no_more_than_can_be_proven_within_the_limit(monkeypatch):
+    """A limit of 5 seconds was followed by 15 of proof, and what verifies the result was to be given more than it takes."""
+    sizes = []
+    monkeypatch.setattr(search, "FINEST", 1)
+    monkeypatch.setattr(Run, "left", lambda run: 100.0)
+    for second in (3000, 60):
+        monkeypatch.setattr(search, "EXACT", second)
+        found = optdp.solve_kernel(2, "abs", rtol=1e-6, time_limit=5)
+        sizes.append(len(found.mechanism.lows))
+        assert found.gap < 1e-3 and found.verify()
+    assert sizes[1] <= 60 * (3 + 5) / 2 < sizes[0]
 
 
 @pytest.mark.parametrize(("q", "eps"), [(0.45, 1.0), (0.5, 4.0), (0.7, 3.0), (0.9, 12.0)])

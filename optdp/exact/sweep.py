@@ -232,7 +232,9 @@ class Sweep:
         self.offsets = [sign * exact(k) for k in branches.knots][::sign]
         #: Where u passes the knots of L, and the integral over all cells.
         self.paths = [Path([c.low - o for c in cells], [c.high - o for c in cells]) for o in self.offsets]
-        self._whole: arb_poly | None = None
+        #: What paths turn, from place `knots` on, and before these the sums of two, of four, ...: at 1 that of all. Few change
+        #: from piece to piece; those of `_stale` paths are still to be.
+        self._turns, self._stale = [_NOTHING] * max(2 * knots, 2), set(range(knots))
         self._known: dict[tuple[int, int], list[arb_poly]] = {}
         self._start: dict[tuple[int, int], arb_poly] = {}
         self._end = Limit(len(cells) - 1, fmpq(1))
@@ -339,16 +341,29 @@ class Sweep:
     def seek(self, v: fmpq) -> None:
         """Go on to a piece that begins at v, not before the last one."""
         if v >= self.until:
-            for path in self.paths:
-                path.seek(v)
-            self._whole, self.until = None, min((path.until for path in self.paths), default=NEVER)
+            for k, path in enumerate(self.paths):
+                if v >= path.until:
+                    path.seek(v)
+                    self._stale.add(k)
+            self.until = min((path.until for path in self.paths), default=NEVER)
+
+    def _turned(self) -> list[arb_poly]:
+        """`_turns` as they are on this piece."""
+        turns, knots, above = self._turns, len(self.paths), set()
+        for k in self._stale:
+            turns[knots + k] = self._upto(knots + 1 + k, self.paths[k].limit)
+            i = (knots + k) // 2
+            while i and i not in above:
+                above.add(i)
+                i //= 2
+        self._stale.clear()
+        for i in sorted(above, reverse=True):
+            turns[i] = turns[2 * i] + turns[2 * i + 1]
+        return turns
 
     def whole(self) -> arb_poly:
         """The integral over all cells."""
-        if self._whole is None:
-            turns = (self._upto(len(self.paths) + 1 + k, path.limit) for k, path in enumerate(self.paths))
-            self._whole = sum(turns, self._upto(len(self.paths), self._end))
-        return self._whole
+        return self._upto(len(self.paths), self._end) + self._turned()[1]
 
     def between(self, a: Limit, b: Limit, at: fmpq, v: arb_poly | None = None) -> arb_poly:
         """int_a^b of the integrand, for a piece with the value `at` of the variable inside.
@@ -361,8 +376,15 @@ class Sweep:
         first = bisect_right(self.paths, low, key=lambda path: path.limit(at))
         last = max(first, bisect_left(self.paths, high, key=lambda path: path.limit(at)))
         total = self._upto(last, b, v) - self._upto(first, a, v)
-        for k in range(first, last):
-            total += self._upto(knots + 1 + k, self.paths[k].limit)
+        if first == last:
+            return total
+        turns, first, last = self._turned(), first + knots, last + knots
+        while first < last:
+            if first % 2:
+                total, first = total + turns[first], first + 1
+            if last % 2:
+                total, last = total + turns[last - 1], last - 1
+            first, last = first // 2, last // 2
         return total
 
 

@@ -446,7 +446,8 @@ class Floor:
         """The expected loss of each input if it favours outputs between a and b: its least one, for the ends of its window.
 
         What is far away is a smooth function of the input: with more than `most` inputs it is interpolated (from above, if the
-        loss is convex).
+        loss is convex). For losses of two lines all is exact; with more than `most` inputs it is taken from masses and moments,
+        where these are not rounded by more than `growth` may multiply.
         """
 
         def excess(k: Any, t: np.ndarray) -> np.ndarray:

@@ -255,10 +255,12 @@ class Search:
                 if self.bound >= good:
                     break
             if last or self.bound >= good:
+                late = not self.run.left()  # so that proofs were fewer, and pieces will be
                 self._keep_value(best, PIECES if last else PIECES // 2)
                 enclosed = best
                 unsolved = found.attained - found.value > rtol / 100 * found.value
-                if self.gap > rtol and unsolved and self.run.left():
+                late = late or (unsolved and not self.run.left())
+                if self.gap > rtol and unsolved and not late:
                     # A floor nearer to the program's value costs less than finer meshes.
                     with suppress(SolverFailure):
                         found = master.solve(task, y, cuts, rtol / 100, found)
@@ -266,7 +268,7 @@ class Search:
             if self.gap <= rtol:
                 break
             if last:
-                self.stopped = not self.run.left()
+                self.stopped = late and not coarse  # where more time is of use
                 if self.stopped:
                     self.message = "the time limit was reached before the tolerance"
                 elif not coarse:
@@ -505,10 +507,13 @@ class Search:
         broad = floor.steps > task.width / 2
         best: tuple[float, tuple[np.ndarray, np.ndarray, np.ndarray]] | None = None
         idle = 0
+        law = task.problem.loss.branches(task.problem.domain.exact_width, True, task.eps)
+        second, limit = EXACT / (1 + len(law.knots)), self.run.time_limit
         if self.stopped or not self.run.left():  # three seconds more, and a third of the limit
-            law = task.problem.loss.branches(task.problem.domain.exact_width, True, task.eps)
-            few = FEW if task.cost.lines is None else PIECES  # of two lines losses are known from moments alone
-            most = int(np.clip(EXACT * (3 + self.run.time_limit / 3) / (1 + len(law.knots)), LEAST, few))
+            few = FEW if task.cost.lines is None else PIECES  # for losses of two lines they are weighed soon
+            most = int(np.clip(second * (3 + limit / 3), LEAST, few))
+        else:  # not many more than it takes the limit to prove, whatever the clock says
+            most = int(np.clip(second * (3 + limit), LEAST, most))
         for _ in range(CUTTINGS):
             pieces = _mirrored(*floor.pieces(counts), task)
             if best is not None and pieces[0].size > most:
