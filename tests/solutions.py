@@ -4,6 +4,7 @@ from dataclasses import replace
 from functools import cache
 
 import numpy as np
+import pytest
 
 import optdp
 from optdp.audit.audit import _run
@@ -178,6 +179,15 @@ MAKE = {
     "lip ldp chord": lambda: optdp.solve_lip([k / 300 for k in range(1, 25)], 2.0, task="histogram", notion="ldp", rtol=0.01),
     "lip ldp sets": lambda: optdp.solve_lip([k / 465 for k in range(1, 31)], 3.0, task="histogram", notion="ldp"),
 }  # fmt: skip
+
+
+#: Those whose proofs take about a second: tests that prove each of them many times leave these to `make soak`.
+HEAVY = ("lip ldp chord", "lip ldp sets", "notion curve", "notion gdp graded", "vector radial")
+
+
+def often(names=tuple(MAKE)):
+    """Parameters of such a test."""
+    return [pytest.param(name, marks=[pytest.mark.soak] * (name in HEAVY)) for name in names]
 
 
 @cache

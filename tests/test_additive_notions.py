@@ -233,7 +233,7 @@ def test_noise_on_a_mesh_that_starts_from_another_mesh_is_private():
     assert not best.program.broken(best.program.inner, curve_design.BROKEN)
 
 
-@pytest.mark.parametrize("power", [0.2, 0.5])
+@pytest.mark.parametrize("power", [pytest.param(0.2, marks=pytest.mark.soak), 0.5])
 def test_noise_on_a_mesh_keeps_the_curve_for_concave_losses(power):
     """It did not: its tail was raised to the mass of one point at its end, and sets that a narrow peak is in were passed over."""
     task = curve_design.Task(
@@ -679,7 +679,7 @@ def test_profiles():
     [  # before: gaps of 1, 0.4 and 0.003 after a minute
         ([(0.248, 5.09e-7), (0.106, 4.55e-5)], optdp.Threshold(0.662)),
         pytest.param([(0.325, 1.4e-9), (0.184, 5.8e-8)], optdp.Power(0.367), marks=pytest.mark.soak),
-        ([(0.153, 1.08e-8), (0.0418, 1.07e-7)], optdp.Quantile(0.95)),
+        pytest.param([(0.153, 1.08e-8), (0.0418, 1.07e-7)], optdp.Quantile(0.95), marks=pytest.mark.soak),
     ],
 )
 def test_where_one_pair_decides(pairs, loss):
@@ -697,7 +697,12 @@ def test_where_one_pair_decides(pairs, loss):
     ("pairs", "loss", "n"),
     [
         ([(0.6, 0.0006), (0.45, 0.05)], optdp.Threshold(2.56), 4),
-        ([(1.5, 0.01), (0.7, 0.04), (0.0, 0.2)], optdp.Pieces((0, "5/2"), ((0, 1), ("5/2",))), 3),
+        pytest.param(
+            [(1.5, 0.01), (0.7, 0.04), (0.0, 0.2)],
+            optdp.Pieces((0, "5/2"), ((0, 1), ("5/2",))),
+            3,
+            marks=pytest.mark.soak,
+        ),
         ([(3.0, 1e-4), (1.0, 0.02)], optdp.Pieces((0, 1, 2), ((0,), (-1, 1), (1,))), 5),
     ],
 )
@@ -788,7 +793,8 @@ def test_newton_agrees_with_cones(notion, loss, n):
 @pytest.mark.parametrize("loss", ["abs", pytest.param("squared", marks=pytest.mark.soak)])
 @pytest.mark.parametrize(
     ("notions", "rtol"),
-    [([optdp.KL(0.5 / v) for v in (0.25, 1.0, 4.0)], 5e-3), ([optdp.RDP(2, 1 / v) for v in (0.25, 1.0, 4.0)], 5e-3),
+    [([optdp.KL(0.5 / v) for v in (0.25, 1.0, 4.0)], 5e-3),
+     pytest.param([optdp.RDP(2, 1 / v) for v in (0.25, 1.0, 4.0)], 5e-3, marks=pytest.mark.soak),
      ([optdp.RDP(16, 8 / v) for v in (2.0, 4.0)], 5e-3),
      pytest.param([optdp.RDP(64, 32 / v) for v in (5.0, 16.0)], 2e-2, marks=pytest.mark.soak)],
 )  # fmt: skip
@@ -822,7 +828,9 @@ def test_renyi_noise_of_high_orders_closes(alpha, bound):
     assert found.gap <= 1e-3 and found.verify()
 
 
-@pytest.mark.parametrize(("alpha", "bound"), [(1.01, 0.1), (1.1, 0.05), (1.5, 0.02), (1.001, 1.0)])
+@pytest.mark.parametrize(
+    ("alpha", "bound"), [(1.01, 0.1), (1.1, 0.05), (1.5, 0.02), pytest.param(1.001, 1.0, marks=pytest.mark.soak)]
+)
 def test_renyi_noise_of_orders_near_one_closes(alpha, bound):
     """These were refused: logarithms of moments are within (alpha - 1) bound of 0 there."""
     near, last = optdp.RDP(alpha, bound), None
@@ -1235,7 +1243,7 @@ def test_wide_noise_on_few_integers_has_what_the_line_proves(privacy, loss, wide
 @pytest.mark.parametrize(
     ("privacy", "loss"),
     [(optdp.KL(1e-4), "abs"), (optdp.KL(1e-4), "squared"), (optdp.KL(1e-4), optdp.Power(0.5)), (optdp.RDP(2, 1e-3), "abs"),
-     (optdp.RDP(64, 1e-3), "squared"), (optdp.RDP(64, 1e-3), "abs")],
+     pytest.param(optdp.RDP(64, 1e-3), "squared", marks=pytest.mark.soak), (optdp.RDP(64, 1e-3), "abs")],
     ids=str,
 )  # fmt: skip
 def test_faint_divergences(privacy, loss):

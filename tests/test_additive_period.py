@@ -46,7 +46,9 @@ def staircase_loss(eps, loss, step):
 # --- delta = 0
 
 
-@pytest.mark.parametrize("eps", [0.3, 1.0, 4.0, 9.0, 16.0, 30.0])
+@pytest.mark.parametrize(
+    "eps", [1.0, 9.0, 30.0, *(pytest.param(eps, marks=pytest.mark.soak) for eps in (0.3, 4.0, 16.0))]
+)
 @pytest.mark.parametrize("loss", LOSSES, ids=str)
 def test_the_staircase_is_the_optimum_for_any_loss(eps, loss):
     """Before, gaps of 0.2 to 1 from eps = 7 on."""
@@ -112,7 +114,7 @@ def test_no_place_at_which_the_minimum_is_looked_for_proves_more_than_the_optimu
 
 
 @pytest.mark.parametrize("loss", LOSSES, ids=str)
-@pytest.mark.parametrize("eps", [0.5, 2.0, 5.0])
+@pytest.mark.parametrize("eps", [0.5, pytest.param(2.0, marks=pytest.mark.soak), 5.0])
 def test_lattices_agree(eps, loss):
     """Two routes: brackets on a lattice, and the dual of one period."""
     lattice, closed = optdp.solve_additive(eps, loss=loss, n=24), optdp.solve_additive(eps, loss=loss)
@@ -150,7 +152,7 @@ def test_no_noise_of_a_lattice_is_below_the_bound(eps, delta, loss, n):
     assert bound <= attained * (1 + 1e-12)
 
 
-@pytest.mark.parametrize(("eps", "cap"), [(1.0, 0.8), (2.5, 1.0), (4.0, 2.0)])
+@pytest.mark.parametrize(("eps", "cap"), [(1.0, 0.8), pytest.param(2.5, 1.0, marks=pytest.mark.soak), (4.0, 2.0)])
 @pytest.mark.parametrize("loss", [optdp.Power(1.0), optdp.Power(0.5), optdp.Power(3.0), RAMP], ids=str)
 def test_the_tests_leave_the_threshold_everywhere(eps, cap, loss):
     """The proof of `optdp.certificates.period`, test by test on a fine mesh of points y: what they add, and what they weigh."""
@@ -194,7 +196,7 @@ def test_the_tests_leave_the_threshold_everywhere(eps, cap, loss):
     assert float(period.weight(t)) == pytest.approx(told, rel=0.01)
 
 
-@pytest.mark.parametrize("eps", [2.0, pytest.param(5.0, marks=pytest.mark.soak), 12.0])
+@pytest.mark.parametrize("eps", [*(pytest.param(eps, marks=pytest.mark.soak) for eps in (2.0, 5.0)), 12.0])
 @pytest.mark.parametrize("loss", LOSSES, ids=str)
 def test_a_delta_that_is_of_no_use(eps, loss):
     """Before, half a minute for gaps of a percent, and more at large eps."""
@@ -244,8 +246,8 @@ def test_what_the_certificate_is_not_for():
 # --- quantiles
 
 
-@pytest.mark.parametrize("eps", [0.5, 1.0, 5.0, 9.0, 16.0])
-@pytest.mark.parametrize("level", [0.3, 0.5, 0.9, 0.99, 0.9999])
+@pytest.mark.parametrize("eps", [1.0, 9.0, *(pytest.param(eps, marks=pytest.mark.soak) for eps in (0.5, 5.0, 16.0))])
+@pytest.mark.parametrize("level", [0.3, 0.9, 0.9999, *(pytest.param(q, marks=pytest.mark.soak) for q in (0.5, 0.99))])
 @pytest.mark.parametrize("delta", [0.0, 1e-7])
 def test_error_bars(eps, level, delta):
     """Before, gaps of 1 from eps = 9 on, and bars thousands of times as long at 16."""
@@ -321,7 +323,7 @@ def test_values_of_staircase_noise_on_a_lattice_of_few_points():
 @pytest.mark.parametrize(
     "loss", [optdp.Threshold(0.0), optdp.Threshold(37.0), optdp.Huber(20.0), optdp.Power(0.5), STEPS], ids=str
 )
-@pytest.mark.parametrize("eps", [pytest.param(0.5, marks=pytest.mark.soak), 2.0, 8.0])
+@pytest.mark.parametrize("eps", [*(pytest.param(eps, marks=pytest.mark.soak) for eps in (0.5, 2.0)), 8.0])
 def test_many_integers(loss, eps):
     """Before, gaps of 0.4 to 1. The program of all integers says the same."""
     found = optdp.solve_additive(eps, loss=loss, sensitivity=70.0, discrete=True)

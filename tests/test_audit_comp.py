@@ -383,7 +383,7 @@ def test_a_perturbed_formula_is_noticed(pair, monkeypatch):
         ("REDUCED", comp.no_formula), ("REDUCED", comp.order_of_activations), ("REDUCED", comp.two_beat_laplace),
         ("REDUCED", comp.first_of_its_kind), ("STATIONARY", comp.no_formula), ("GAUSSIAN", comp.beat_gaussian),
         ("LAPLACE", comp.two_beat_laplace), ("REDUCED", comp.variance_formulas), ("PM", comp.first_of_its_kind),
-        ("THREE_OUTPUTS", comp.earlier_mechanisms),
+        pytest.param("THREE_OUTPUTS", comp.earlier_mechanisms, marks=pytest.mark.soak),
     ],
 )  # fmt: skip
 def test_a_perturbed_constant_is_noticed(name, decide, monkeypatch):

@@ -245,9 +245,10 @@ def fresh():
     [
         ("amplitude", tlap.amplitude), ("power", tlap.power), ("hockey_stick", tlap.privacy), ("density", tlap.density),
         ("amplitude", tlap.limits_of_the_amplitude), ("lower_bound", tlap.amplitude_lower_bound),
-        ("lower_bound", tlap.power_lower_bound), ("lower_bound_printed", tlap.amplitude_lower_bound),
+        pytest.param("lower_bound", tlap.power_lower_bound, marks=pytest.mark.soak),
+        ("lower_bound_printed", tlap.amplitude_lower_bound),
         ("lower_bound", tlap.limits_of_the_ratio_amplitude), ("lower_bound", tlap.limits_of_the_ratio_power),
-        ("cut_staircase_amplitude", tlap.compare_with_the_cut_staircase),
+        pytest.param("cut_staircase_amplitude", tlap.compare_with_the_cut_staircase, marks=pytest.mark.soak),
     ],
 )  # fmt: skip
 def test_a_formula_off_by_a_millionth_is_noticed(fresh, monkeypatch, name, decide):

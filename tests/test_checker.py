@@ -805,7 +805,7 @@ def test_the_time_for_a_long_prior_grows_as_it_does(case, size, monkeypatch):
     assert work_of(4 * size) < 5 * work_of(size)
 
 
-@pytest.mark.parametrize("bits", [6, 16])
+@pytest.mark.parametrize("bits", [6, pytest.param(16, marks=pytest.mark.soak)])
 @pytest.mark.parametrize("name", [n for n in KNOWN if not n.startswith((*SLOW, "additive eps=16 integers"))])
 def test_coarse_enclosures_prove_no_more(name, bits, monkeypatch):
     """Powers of e, roots and quotients in few bits: each is on the side that makes a proof harder, none on the other."""

@@ -355,7 +355,12 @@ def test_posteriors():
 
 @pytest.mark.parametrize(
     ("eps", "n", "pseudo"),
-    [(0.05, 10**6, (1.0, 1.0)), (0.1, 10**4, (0.05, 1.95)), (1.0, 200, (0.05, 1.95)), (5.0, 10**6, (1e-3, 3.0))],
+    [
+        (0.05, 10**6, (1.0, 1.0)),
+        pytest.param(0.1, 10**4, (0.05, 1.95), marks=pytest.mark.soak),
+        (1.0, 200, (0.05, 1.95)),
+        (5.0, 10**6, (1e-3, 3.0)),
+    ],
 )
 def test_posteriors_are_those_of_quadrature(eps, n, pseudo):
     """Of one probability, over the quantiles of its prior: outputs that say little, and priors that are infinite at 0."""
@@ -381,7 +386,7 @@ def test_posteriors_are_those_of_quadrature(eps, n, pseudo):
     [
         ((0, 3000), (8.0, 2.0)),
         pytest.param((3000, 0), (2.0, 8.0), marks=pytest.mark.soak),
-        ((5000, 5000), (1600.0, 400.0)),
+        pytest.param((5000, 5000), (1600.0, 400.0), marks=pytest.mark.soak),
         ((0, 10**5), (4e3, 1e3)),
     ],
 )
@@ -865,7 +870,7 @@ def test_distribution_functions_and_cells_are_those_of_what_is_sent(eps):
                 assert (np.abs(counts - n * share) <= 6.5 * np.sqrt(n * share) + 12 * (share > 0)).all()
 
 
-@pytest.mark.parametrize("eps", [8.0, 30.0])
+@pytest.mark.parametrize("eps", [pytest.param(8.0, marks=pytest.mark.soak), 30.0])
 def test_plans_recommendations_and_estimates_at_large_eps(eps):
     """All goals ended in an error about densities that do not add up to 1, or in histograms far from the truth."""
     people = np.random.default_rng(0).beta(2, 3, 3000)
@@ -983,7 +988,8 @@ def test_quantiles_are_as_precise_as_recommended():
 
 @pytest.mark.parametrize(
     ("eps", "n", "q"),
-    [(0.2, 30, 0.9), (0.2, 1000, 0.5), (1.0, 30, 0.5), (1.0, 100, 0.5), (1.0, 100, 0.9), (4.0, 100, 0.1), (4.0, 5000, 0.5)],
+    [(0.2, 30, 0.9), (0.2, 1000, 0.5), (1.0, 30, 0.5), (1.0, 100, 0.5), (1.0, 100, 0.9), (4.0, 100, 0.1),
+     pytest.param(4.0, 5000, 0.5, marks=pytest.mark.soak)],
 )  # fmt: skip
 def test_standard_errors_of_quantiles_are_those_of_simulated_surveys(eps, n, q):
     """From few people they were that of the distribution function over its slope: half of what estimates err by, or less."""
@@ -1121,7 +1127,9 @@ def test_directions_that_are_alike_have_the_errors_of_the_noise():
     assert found.standard_error * turn == pytest.approx(math.sqrt((mean.imag**2).mean() / 4000) / mean.real.mean())
 
 
-@pytest.mark.parametrize(("eps", "n"), [(20.0, 30), (20.0, 1000), (14.0, 1000), (10.0, 1000)])
+@pytest.mark.parametrize(
+    ("eps", "n"), [(20.0, 30), (20.0, 1000), *(pytest.param(eps, 1000, marks=pytest.mark.soak) for eps in (14.0, 10.0))]
+)
 def test_directions_are_covered_where_the_interval_is_narrow(eps, n):
     """Ends were nodes of a grid with steps of 24/4096: it was 0, 1, 30 and 81 % of the intervals that held the direction."""
     mechanism = optdp.solve_piecewise(eps, loss="abs", domain=optdp.Circle(24.0)).mechanism
@@ -1196,7 +1204,7 @@ def test_categories_of_which_messages_say_more_than_yes_or_no_are_covered():
     assert held >= binom.ppf(1e-3, runs, 0.95)
 
 
-@pytest.mark.parametrize(("eps", "n"), [(8.0, 30), (10.0, 100)])
+@pytest.mark.parametrize(("eps", "n"), [(8.0, 30), pytest.param(10.0, 100, marks=pytest.mark.soak)])
 def test_empty_bins_are_covered(eps, n):
     """Noise sends few people there, and their number is no normal variable: the coverage was 0.88."""
     mechanism, rng, runs = optdp.solve_piecewise(eps, loss="abs").mechanism, np.random.default_rng(3), 400
@@ -1278,7 +1286,7 @@ def test_quantiles_of_skewed_incomes_are_covered():
     assert "spread" not in repr(optdp.estimate(response(3, 1.0), [0, 1, 2], "quantile", q=0.5))
 
 
-@pytest.mark.parametrize("eps", [1.0, pytest.param(4.0, marks=pytest.mark.soak), 20.0])
+@pytest.mark.parametrize("eps", [1.0, *(pytest.param(eps, marks=pytest.mark.soak) for eps in (4.0, 20.0))])
 def test_quantiles_are_covered_wherever_inputs_are_in_their_bins(eps):
     """At one place each, at two around the end of a bin, and near the end of the domain."""
     mechanism, rng, runs = optdp.solve_piecewise(eps, loss="abs").mechanism, np.random.default_rng(4), 12
@@ -1378,7 +1386,14 @@ def test_bins_are_integers_of_any_kind_or_ends():
             optdp.estimate(mechanism, y, "histogram", bins=bins)
 
 
-@pytest.mark.parametrize(("d", "n", "c"), [(50, 40, 0.3), (50, 100, 0.5), (50, 200, 0.9)])
+@pytest.mark.parametrize(
+    ("d", "n", "c"),
+    [
+        (50, 40, 0.3),
+        pytest.param(50, 100, 0.5, marks=pytest.mark.soak),
+        pytest.param(50, 200, 0.9, marks=pytest.mark.soak),
+    ],
+)
 def test_vectors_of_which_few_coordinates_are_sent_are_covered(d, n, c):
     """Outputs that are 0 in nearly all coordinates, and far from it in the others: their averages are no normal variables."""
     rng = np.random.default_rng(0)

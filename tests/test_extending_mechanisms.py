@@ -68,7 +68,7 @@ CIRCLE = optdp.Circle(2 * math.pi, -1.0)
 )  # fmt: skip
 def test_default_expectations_of_a_density_are_those_of_the_closed_form(inner, loss):
     mine = Dense(inner)
-    x = np.linspace(inner.domain.lower, inner.domain.upper, 23)
+    x = np.linspace(inner.domain.lower, inner.domain.upper, 11)
     assert mine.expected_loss(x, loss) == pytest.approx(inner.expected_loss(x, loss), rel=1e-8)
     assert mine.worst_case_loss(loss) == pytest.approx(inner.worst_case_loss(loss), rel=1e-8)
     assert mine.average_loss(loss) == pytest.approx(inner.average_loss(loss), rel=1e-7)

@@ -59,7 +59,7 @@ def test_powers_lie_between_their_pieces(q, unit, u):
             assert high - low <= 4e-6 * above(Fraction(1))
 
 
-@pytest.mark.parametrize("declared", [True, False])
+@pytest.mark.parametrize("declared", [True, pytest.param(False, marks=pytest.mark.soak)])
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_a_users_function_lies_between_few_pieces(name, declared):
     function, shape = FUNCTIONS[name]
@@ -125,7 +125,7 @@ def test_stretches_where_nothing_changes_are_one_piece():
         assert pieces.flat and len(pieces.rows) == 3  # at most a step to each side
 
 
-@pytest.mark.parametrize("at", [1 / 3, 1.0])
+@pytest.mark.parametrize("at", [1 / 3, pytest.param(1.0, marks=pytest.mark.soak)])
 def test_jumps_of_a_users_function_are_between_two_floats(at):
     for function in (lambda d: d + (d >= at), lambda d: d + (d > math.nextafter(at, 0.0))):
         below, above = (optdp.CustomLoss(function, 1.0).branches(Fraction(1), side) for side in (True, False))

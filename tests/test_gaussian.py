@@ -66,7 +66,8 @@ def coarse(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("sensitivity", "mu"), [(1.0, 1.0), pytest.param(0.7, "1/3", marks=pytest.mark.soak), (3.0, 2.5)]
+    ("sensitivity", "mu"),
+    [(1.0, 1.0), *(pytest.param(*given, marks=pytest.mark.soak) for given in ((0.7, "1/3"), (3.0, 2.5)))],
 )
 def test_draws_have_the_law_of_the_rounded_gaussian(coarse, sensitivity, mu):
     noise = LatticeGaussian(LINE, sensitivity, mu)

@@ -77,7 +77,7 @@ def test_no_dip_of_a_piecewise_parabola_is_missed():
 
 @pytest.mark.parametrize("loss", [optdp.Threshold(0.1), optdp.Threshold(0.3), STAIRS], ids=["0.1", "0.3", "stairs"])
 @pytest.mark.parametrize("prior", ["uniform", BETA], ids=["uniform", "beta"])
-@pytest.mark.parametrize("eps", [0.5, 3.0])
+@pytest.mark.parametrize("eps", [0.5, pytest.param(3.0, marks=pytest.mark.soak)])
 def test_averages_of_losses_in_steps(loss, prior, eps):
     solution = optdp.solve_kernel(eps, loss, prior=prior, rtol=1e-2)
     assert 0 <= solution.gap <= 1e-2
@@ -93,7 +93,7 @@ RAMP = optdp.Pieces((0, "1/10", "1/2"), ((0,), ("1/2",), ("1/2", 1)))
     ("eps", "loss", "prior"),
     [
         *((eps, LATE, "uniform") for eps in (0.5, 2.9286)),
-        (2.0, LATE, BETA), (4.0, LADDER, "uniform"),
+        pytest.param(2.0, LATE, BETA, marks=pytest.mark.soak), (4.0, LADDER, "uniform"),
         pytest.param(4.0, RAMP, "uniform", marks=pytest.mark.soak), (8.0, RAMP, "uniform"),
     ],
 )  # fmt: skip
@@ -105,7 +105,7 @@ def test_averages_of_losses_that_jump_and_rise(eps, loss, prior):
 
 
 @pytest.mark.parametrize("limit", [0.05, 0.1, 0.25])
-@pytest.mark.parametrize("eps", [1.0, 8.0])
+@pytest.mark.parametrize("eps", [1.0, pytest.param(8.0, marks=pytest.mark.soak)])
 def test_even_covers_are_best_for_a_threshold_under_the_uniform_prior(limit, eps):
     solution, count = optdp.solve_kernel(eps, optdp.Threshold(limit), prior="uniform"), round(0.5 / limit)
     missed = (count - 1) / (math.exp(eps) + count - 1)
@@ -265,7 +265,8 @@ APART = [0.1, 0.35, 0.8], [0.3, 0.3, 0.4]
     ("loss", "prior", "eps", "most"),
     [(LATE, EVEN, 1.0, 0.06), (LATE, EVEN, 9.0, 0.01), (LATE, SCATTERED, 9.0, 1e-3), (optdp.Power(0.5), APART, 4.0, 1e-3),
      (optdp.Power(0.5), APART, 9.0, 1e-3), (optdp.Power(1.5), APART, 30.0, 1e-3),
-     (lambda d: d**0.5, APART, 4.0, 1e-3), (lambda d: d + (d > 0.3), ([0, 0.3, 1], [0.25, 0.5, 0.25]), 2.0, 1e-3),
+     pytest.param(lambda d: d**0.5, APART, 4.0, 1e-3, marks=pytest.mark.soak),
+     (lambda d: d + (d > 0.3), ([0, 0.3, 1], [0.25, 0.5, 0.25]), 2.0, 1e-3),
      (lambda d: (d > 0.1) + (d >= 0.3), ([0, 0.3, 1], [0.25, 0.5, 0.25]), 2.0, 1e-3)],
 )  # fmt: skip
 def test_averages_over_points_of_losses_that_jump_or_are_steep(loss, prior, eps, most):
@@ -303,7 +304,8 @@ def test_averages_over_points_are_exact_where_the_loss_jumps_between_floats():
 
 
 @pytest.mark.parametrize(
-    ("eps", "loss", "most"), [(0.0020421, optdp.Huber(0.582), 1e-3), (1.5e-5, optdp.Huber(0.029), 1e-3)]
+    ("eps", "loss", "most"),
+    [(0.0020421, optdp.Huber(0.582), 1e-3), pytest.param(1.5e-5, optdp.Huber(0.029), 1e-3, marks=pytest.mark.soak)],
 )
 def test_averages_for_which_a_constant_is_best_are_proven(eps, loss, most, caplog):
     """What g lacks at the mesh's thresholds was taken off twice: gaps were 0.025 and 0.3, after a minute.
@@ -361,7 +363,7 @@ def test_a_constant_costs_what_rare_inputs_lose_and_is_proven_to_be_the_best(rar
     ("function", "shape"),
     [  # 0 up to half the domain, in the first from the next float on more: 1/2 costs nothing
         (lambda d: np.where(d > 0.5, 1 + np.sqrt(np.maximum(d - 0.5, 0)), 0.0), None),
-        (lambda d: np.maximum(d - 0.6, 0.0), "convex"),
+        pytest.param(lambda d: np.maximum(d - 0.6, 0.0), "convex", marks=pytest.mark.soak),
     ],
 )
 def test_a_constant_loses_what_the_function_says(function, shape, prior):

@@ -140,7 +140,14 @@ def laws(eps, ends, placement):
 
 @pytest.mark.parametrize("ends", COARSE)
 @pytest.mark.parametrize("placement", ["centred", "linear", "circle"])
-@pytest.mark.parametrize("loss", ["abs", "squared", optdp.Power(0.3), optdp.Threshold(0.2)])
+@pytest.mark.parametrize(
+    "loss",
+    [
+        "abs",
+        *(pytest.param(loss, marks=pytest.mark.soak) for loss in ("squared", optdp.Power(0.3))),
+        optdp.Threshold(0.2),
+    ],
+)
 def test_value_and_privacy_are_those_of_the_numbers_sent(ends, placement, loss):
     """On domains of few floats the law of what is sent is listed: its ratios and its loss at every float are as stated."""
     cost = as_loss(loss)

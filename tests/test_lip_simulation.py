@@ -49,7 +49,7 @@ def test_central_simulation_agrees_with_theory():
         assert scheme.empirical == pytest.approx(scheme.theory, rel=0.05)
 
 
-@pytest.mark.parametrize("task", ["survey", "sum"])
+@pytest.mark.parametrize("task", [pytest.param("survey", marks=pytest.mark.soak), "sum"])
 def test_users_with_their_own_priors(task):
     rng = np.random.default_rng(0)
     if task == "survey":

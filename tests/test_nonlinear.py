@@ -18,7 +18,7 @@ CIRCLE = optdp.Circle(2 * math.pi)
 
 @pytest.mark.parametrize("loss", ["abs", "squared", optdp.Power(1.5)])
 @pytest.mark.parametrize("domain", [(0, 1), (-2, 3), CIRCLE])
-@pytest.mark.parametrize("m", [2, 3, 4, 6])
+@pytest.mark.parametrize("m", [2, 3, 4, pytest.param(6, marks=pytest.mark.soak)])
 def test_local_search_from_many_starts_finds_the_certified_optimum(m, domain, loss):
     exact = optdp.solve_piecewise(1.0, m, loss, domain=domain)
     found = optdp.solve_piecewise(1.0, m, loss, domain=domain, backend="slsqp", starts=12)
@@ -131,7 +131,9 @@ NONLINEAR = {
 }
 
 
-@pytest.mark.parametrize("name", list(NONLINEAR))
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.soak] * ("range" in name)) for name in NONLINEAR]
+)
 def test_the_written_program_read_by_scip_has_the_same_optimum(name, tmp_path):
     pyscipopt = pytest.importorskip("pyscipopt")
     solution = optdp.solve(NONLINEAR[name])

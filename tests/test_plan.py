@@ -762,8 +762,13 @@ def test_the_predicted_error_of_a_distribution_is_that_of_its_probabilities():
 
 @pytest.mark.parametrize(
     ("n", "eps"),
-    [(200, 0.25), (5000, 8.0)]
-    + [pytest.param(n, eps, marks=pytest.mark.soak) for n, eps in ((5000, 0.25), (200, 1.0), (5000, 1.0), (200, 8.0))],
+    [
+        (200, 0.25),
+        *(
+            pytest.param(*given, marks=pytest.mark.soak)
+            for given in ((5000, 0.25), (200, 1), (5000, 1), (200, 8), (5000, 8))
+        ),
+    ],
 )
 def test_the_predicted_error_of_a_median_is_that_of_simulated_surveys(eps, n):
     """At eps = 0.25 it was 4 times as large as what the estimates had: 1.06 of the width for 200 people."""

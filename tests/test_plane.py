@@ -312,7 +312,7 @@ def test_functions_of_an_axis_are_masses_that_are_alike_at_both_ends():
         assert np.allclose(even, width / parts[np.searchsorted(nodes, inner) - 1])
 
 
-@pytest.mark.parametrize(("box", "loss"), [(SQUARE, "squared"), (WIDE, "abs")])
+@pytest.mark.parametrize(("box", "loss"), [pytest.param(SQUARE, "squared", marks=pytest.mark.soak), (WIDE, "abs")])
 def test_large_eps_are_solved_by_smooth_floors_and_priors(box, loss):
     """Windows of a few hundredths of the side; the program that is kept has the value of the floor, and its file too."""
     best = optdp.solve_kernel(7.0, loss, domain=box, rtol=0.09)

@@ -55,7 +55,7 @@ def test_worst_case_at_one_is_the_known_optimum_and_beats_pm():
     assert ptt_mechanism(1.0, math.exp(0.5) + 1).enclose(WORST)[0] == pytest.approx(pm, rel=1e-12)
 
 
-@pytest.mark.parametrize(("kind", "limit"), [("I", 16 / 3), ("II", 64 / 3)])
+@pytest.mark.parametrize(("kind", "limit"), [("I", 16 / 3), pytest.param("II", 64 / 3, marks=pytest.mark.soak)])
 def test_small_eps_limit(kind, limit):
     assert forms.small_eps_limit(kind) == sp.nsimplify(limit)
     for eps in (1e-2, 1e-3):

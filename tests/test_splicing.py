@@ -18,7 +18,7 @@ from optdp.certificates.base import Refusal
 from optdp.certificates.bathtub import BathtubCertificate
 from optdp.exact.fields import FieldError
 from optdp.exact.work import Overwork
-from tests.solutions import MAKE, solutions
+from tests.solutions import often, solutions
 
 
 @pytest.fixture(scope="session")
@@ -317,7 +317,7 @@ def test_status_and_gap_are_computed(made, tmp_path):
     assert loaded.status is not optdp.Status.OPTIMAL
 
 
-@pytest.mark.parametrize("name", list(MAKE))
+@pytest.mark.parametrize("name", often())
 def test_numbers_cannot_be_improved(name, made):
     """One ulp more of lower bound than is proven, or less of value than is attained, is refused; so are NaN and infinities."""
     own = made[name]
@@ -380,7 +380,7 @@ def changed_number(value, rng):
     return int(new) if isinstance(value, int) else float(new)
 
 
-@pytest.mark.parametrize("name", list(MAKE))
+@pytest.mark.parametrize("name", often())
 def test_no_multipliers_prove_what_is_false(name, made):
     """Random changes of one number or a few, or of all by a factor: what is then proven is still below the value."""
     own, rng = made[name], random.Random(name)

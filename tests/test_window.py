@@ -280,7 +280,7 @@ def reduced_cost(eps, y):
     return inner + sum(ends) + math.expm1(eps) * sum(min(v, 0) for v in ends)
 
 
-@pytest.mark.parametrize("eps", [0.1, 0.4, 0.7])
+@pytest.mark.parametrize("eps", [0.1, pytest.param(0.4, marks=pytest.mark.soak), 0.7])
 def test_the_window_alone_is_optimal_below_its_limit(eps):
     density, a, m, n, lam, tau = numbers(eps)
     value = float(forms.window_variance().subs(forms.eps, eps))
